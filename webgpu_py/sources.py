@@ -1,0 +1,75 @@
+"""Random-access bytes on the host: memory and files, behind the `Source` protocol.
+
+Sources that live in a browser (a URL, a dropped file, the cache) come with the bridge.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+from .errors import FormatError
+
+
+def _check_range(name: str, total: int, offset: int, nbytes: int) -> None:
+    """Refuse a range that does not lie inside `total` bytes."""
+    if offset < 0 or nbytes < 0 or offset + nbytes > total:
+        raise FormatError(
+            f"{name}: bytes {offset} to {offset + nbytes} were asked for, it holds {total} — "
+            "the file is truncated or its header is wrong; download it again"
+        )
+
+
+class BytesSource:
+    """Bytes in memory as a `Source`; the buffer is kept, not copied."""
+
+    def __init__(self, data: bytes | bytearray | memoryview, name: str = "memory") -> None:
+        self._data = memoryview(data).cast("B")
+        self.name = name
+        self.nbytes = self._data.nbytes
+
+    async def read(self, offset: int, nbytes: int) -> bytes:
+        """Exactly `nbytes` bytes from `offset`; FormatError when the source is shorter."""
+        _check_range(self.name, self.nbytes, offset, nbytes)
+        return bytes(self._data[offset : offset + nbytes])
+
+
+class FileSource:
+    """A file on the host as a `Source`; open until `close()`, also a context manager."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = Path(path).name
+        self._file = open(path, "rb", buffering=0)
+        self.nbytes = os.fstat(self._file.fileno()).st_size
+
+    async def read(self, offset: int, nbytes: int) -> bytes:
+        """Exactly `nbytes` bytes from `offset`; FormatError when the file is shorter."""
+        _check_range(self.name, self.nbytes, offset, nbytes)
+        self._file.seek(offset)
+        parts = []
+        while nbytes > 0:
+            part = self._file.read(nbytes)
+            if not part:
+                raise FormatError(
+                    f"{self.name}: ended {nbytes} bytes early while being read — "
+                    "another program is changing it; read it again when that is done"
+                )
+            parts.append(part)
+            nbytes -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def close(self) -> None:
+        """Close the file; a later read is an error."""
+        self._file.close()
+
+    def __enter__(self) -> FileSource:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
