@@ -1,0 +1,161 @@
+"""Plans on NumPy: no GPU, slow and right. Runs every node's reference on the planned buffers.
+
+It shares slots as the GPU does, so a wrong memory plan shows here too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import DeviceLost
+from ..graph.call import Call, Env
+from ..graph.limits import Limits
+from ..graph.plan import PipelineSpec, Plan
+from ..graph.values import Source, Tensor, TensorSpec, ValueId
+
+_HUGE = 1 << 40
+
+
+class CpuBridge:
+    """An executor without a GPU; see `webgpu_py.bridge.Bridge`."""
+
+    kind = "cpu"
+
+    def __init__(self) -> None:
+        self.info: dict[str, Any] = {
+            "vendor": "numpy",
+            "architecture": "cpu",
+            "device": "",
+            "description": f"NumPy {np.__version__}",
+            "software": True,
+        }
+        self.limits = Limits(max_buffer_size=_HUGE, max_storage_buffer_binding_size=_HUGE)
+        self.features: frozenset[str] = frozenset()
+        self.crossings = 0
+        self._buffers: dict[int, np.ndarray] = {}
+        self._plans: dict[int, Plan] = {}
+        self._pipelines = 0
+        self._next = 1
+
+    def _handle(self) -> int:
+        self._next += 1
+        return self._next
+
+    async def create_buffers(self, nbytes: Sequence[int], labels: Sequence[str]) -> list[int]:
+        """See Bridge."""
+        self.crossings += 1
+        handles = [self._handle() for _ in nbytes]
+        for handle, n in zip(handles, nbytes, strict=True):
+            self._buffers[handle] = np.zeros(n, np.uint8)
+        return handles
+
+    def write(self, buffer: int, offset: int, data: np.ndarray) -> None:
+        """See Bridge."""
+        self.crossings += 1
+        flat = data.reshape(-1).view(np.uint8)
+        self._buffers[buffer][offset : offset + flat.nbytes] = flat
+
+    async def upload(
+        self, buffer: int, offset: int, source: Source, source_offset: int, nbytes: int
+    ) -> None:
+        """See Bridge."""
+        step = 4 << 20
+        for start in range(0, nbytes, step):
+            part = await source.read(source_offset + start, min(step, nbytes - start))
+            self.write(buffer, offset + start, np.frombuffer(part, np.uint8))
+
+    async def read(self, buffer: int, offset: int, nbytes: int) -> bytes:
+        """See Bridge."""
+        self.crossings += 1
+        return self._buffers[buffer][offset : offset + nbytes].tobytes()
+
+    async def create_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """See Bridge: nothing is compiled, the handles only count."""
+        self._pipelines += len(specs)
+        return [self._handle() for _ in specs]
+
+    async def load_plan(self, plan: Plan) -> int:
+        """See Bridge."""
+        self.crossings += 1
+        handle = self._handle()
+        self._plans[handle] = plan
+        return handle
+
+    async def run(self, plan: int, blob: np.ndarray) -> bytes:
+        """See Bridge."""
+        return (await self.profile(plan, blob))[0]
+
+    async def profile(self, plan: int, blob: np.ndarray) -> tuple[bytes, list[float]]:
+        """See Bridge; one time a dispatch of the GPU's plan, a node's time on its first."""
+        self.crossings += 1
+        if plan not in self._plans:
+            raise DeviceLost(f"plan {plan} was destroyed")
+        p = self._plans[plan]
+        for t in p.inputs:
+            self._buffers[t.buffer][: t.nbytes] = blob[t.offset : t.offset + t.nbytes]
+        env = p.env
+        if p.symint_words:
+            words = blob[: p.inputs[0].nbytes].view(np.int32)
+            env = replace(env, symints={i: int(words[w]) for i, w in p.symint_words.items()})
+        times = []
+        for call in p.calls:
+            start = time.perf_counter()
+            self._step(p, call.with_env(env))
+            times.append(1e6 * (time.perf_counter() - start))
+        out = [self._buffers[t.buffer][: t.nbytes].tobytes() for t in p.outputs]
+        if p.fault is not None:
+            out.append(bytes(16))
+        return b"".join(out), (times + [0.0] * len(p.labels))[: len(p.labels)]
+
+    def _step(self, plan: Plan, call: Call) -> None:
+        if call.operator.signature.kind == "symint":
+            return
+        tensors = call.map_tensors(lambda i: self._array(plan, call, call.env, i))
+        with np.errstate(all="ignore"):
+            results = call.operator.reference(call, **tensors)
+        if isinstance(results, np.ndarray):
+            results = [results]
+        for i, result in zip(call.result_ids, results, strict=False):
+            if isinstance(call.graph.values[i], Tensor):
+                with np.errstate(all="ignore"):
+                    target = self._array(plan, call, call.env, i)
+                    target[...] = np.asarray(result).reshape(target.shape)
+
+    def _array(self, plan: Plan, call: Call, env: Env, value_id: ValueId) -> np.ndarray:
+        value = call.graph.values[value_id]
+        assert isinstance(value, Tensor)
+        spec = TensorSpec(value.spec.dtype, env.dims[value_id])
+        buffer = self._buffers[plan.buffer_of[value_id]]
+        return buffer[: spec.nbytes].view(spec.dtype).reshape(spec.dims)
+
+    def destroy_plan(self, plan: int) -> None:
+        """See Bridge."""
+        self._plans.pop(plan, None)
+
+    def destroy_buffers(self, buffers: Sequence[int]) -> None:
+        """See Bridge."""
+        for buffer in buffers:
+            self._buffers.pop(buffer, None)
+
+    def plan_nbytes(self, plan: int) -> int:
+        """See Bridge: a plan holds no device memory here."""
+        return 0
+
+    def stats(self) -> dict[str, int]:
+        """See Bridge."""
+        return {
+            "buffers": len(self._buffers),
+            "buffer_nbytes": sum(b.nbytes for b in self._buffers.values()),
+            "plans": len(self._plans),
+            "pipelines": self._pipelines,
+        }
+
+    async def close(self) -> None:
+        """See Bridge."""
+        self._buffers.clear()
+        self._plans.clear()

@@ -1,0 +1,274 @@
+"""The bridge: what a session asks of an executor, and the browser's, over `js/bridge.js`.
+
+This is the only file that imports `js` and `pyodide.ffi`. The protocol also stands on CPython:
+`backends/cpu.py` runs plans on NumPy, `backends/recording.py` counts what was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from .errors import FeatureMissing, LimitExceeded, VersionMismatch, error_of_code
+from .graph.limits import Limits
+from .graph.plan import PipelineSpec, Plan
+from .graph.values import Source
+
+PROTOCOL_VERSION = 1
+"""What both halves must speak; changed with every change of the calls below."""
+
+
+class Bridge(Protocol):
+    """An executor of plans. Handles are integers; arrays handed over are contiguous."""
+
+    kind: str
+    info: dict[str, Any]
+    limits: Limits
+    features: frozenset[str]
+    crossings: int
+
+    async def create_buffers(self, nbytes: Sequence[int], labels: Sequence[str]) -> list[int]:
+        """Zeroed storage buffers; all or none, OutOfMemory naming the first that failed."""
+        ...
+
+    def write(self, buffer: int, offset: int, data: np.ndarray) -> None:
+        """Write bytes at an offset that is a multiple of 4; a short tail is padded with zeros."""
+        ...
+
+    async def upload(
+        self, buffer: int, offset: int, source: Source, source_offset: int, nbytes: int
+    ) -> None:
+        """Write bytes of a source."""
+        ...
+
+    async def read(self, buffer: int, offset: int, nbytes: int) -> bytes:
+        """Read bytes; any offset and length."""
+        ...
+
+    async def create_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """Compile kernels, all at once."""
+        ...
+
+    async def load_plan(self, plan: Plan) -> int:
+        """Take a plan over: bind groups, params, staging."""
+        ...
+
+    async def run(self, plan: int, blob: np.ndarray) -> bytes:
+        """Write the blob's inputs, replay, and read the outputs: one crossing."""
+        ...
+
+    async def profile(self, plan: int, blob: np.ndarray) -> tuple[bytes, list[float]]:
+        """`run` with a pass a dispatch; also microseconds of each."""
+        ...
+
+    def destroy_plan(self, plan: int) -> None:
+        """Free a plan."""
+        ...
+
+    def destroy_buffers(self, buffers: Sequence[int]) -> None:
+        """Free buffers."""
+        ...
+
+    def plan_nbytes(self, plan: int) -> int:
+        """Device bytes a plan holds for itself."""
+        ...
+
+    def stats(self) -> dict[str, int]:
+        """Live objects: buffers, buffer_nbytes (plans' own included), plans, pipelines."""
+        ...
+
+    async def close(self) -> None:
+        """Give the device back."""
+        ...
+
+
+class BrowserBridge:
+    """`navigator.gpu` behind `js/bridge.js`."""
+
+    kind = "browser"
+
+    def __init__(self, half: Any, info: dict[str, Any], device: int) -> None:
+        self._half = half
+        self._device = device
+        self.info = info["info"]
+        self.limits = Limits.from_mapping(info["limits"])
+        self.features = frozenset(info["features"])
+        self.crossings = 0
+
+    @classmethod
+    async def open(cls, half: Any = None, **options: Any) -> BrowserBridge:
+        """Adapter and device with the adapter's own limits and useful features.
+
+        Errors: VersionMismatch, NoWebGPU, InsecureContext, NoAdapter.
+        """
+        if half is None:
+            half = await _registered_half()
+        theirs = int(half.PROTOCOL_VERSION)
+        if theirs != PROTOCOL_VERSION:
+            raise VersionMismatch(
+                f"the JavaScript half speaks protocol {theirs}, the Python half "
+                f"{PROTOCOL_VERSION}; reload so that both come from one release"
+            )
+        opened = (await _settled(half.open(_to_js(options)))).to_py()
+        return cls(half, opened, opened["device"])
+
+    async def create_buffers(self, nbytes: Sequence[int], labels: Sequence[str]) -> list[int]:
+        """See Bridge."""
+        found = await self._call("createBuffers", list(nbytes), list(labels))
+        return list(found.to_py())
+
+    def write(self, buffer: int, offset: int, data: np.ndarray) -> None:
+        """See Bridge."""
+        self.crossings += 1
+        _checked(lambda: self._half.write(self._device, buffer, offset, _contiguous(data)))
+
+    async def upload(
+        self, buffer: int, offset: int, source: Source, source_offset: int, nbytes: int
+    ) -> None:
+        """See Bridge; a JavaScript source streams to the GPU past Python's heap."""
+        handle = getattr(source, "handle", None)
+        if handle is not None:
+            await self._call("upload", buffer, offset, handle, source_offset, nbytes)
+            return
+        step = 4 << 20
+        for start in range(0, nbytes, step):
+            count = min(step, nbytes - start)
+            part = await source.read(source_offset + start, count)
+            self.write(buffer, offset + start, np.frombuffer(part, np.uint8))
+
+    async def read(self, buffer: int, offset: int, nbytes: int) -> bytes:
+        """See Bridge."""
+        return cast(bytes, (await self._call("read", buffer, offset, nbytes)).to_bytes())
+
+    async def create_pipelines(self, specs: Sequence[PipelineSpec]) -> list[int]:
+        """See Bridge."""
+        kernels = [
+            {
+                "name": s.kernel.name,
+                "wgsl": s.kernel.wgsl,
+                "constants": dict(s.constants),
+                "bindings": [[b.number, b.access] for b in s.kernel.bindings],
+            }
+            for s in specs
+        ]
+        return list((await self._call("createPipelines", kernels)).to_py())
+
+    async def load_plan(self, plan: Plan) -> int:
+        """See Bridge."""
+        data = {
+            "labels": plan.labels,
+            "bindGroups": plan.bind_groups,
+            "entries": plan.entries,
+            "commands": plan.commands,
+            "inputs": [[t.buffer, t.offset, t.nbytes] for t in plan.inputs],
+            "outputs": [[t.buffer, t.offset, t.nbytes] for t in plan.outputs],
+            "fault": -1 if plan.fault is None else plan.fault,
+        }
+        params = np.frombuffer(plan.params, np.uint8)
+        return int(await self._call("loadPlan", data, params))
+
+    async def run(self, plan: int, blob: np.ndarray) -> bytes:
+        """See Bridge."""
+        result = await self._call("run", plan, _contiguous(blob))
+        return cast(bytes, result.to_bytes())
+
+    async def profile(self, plan: int, blob: np.ndarray) -> tuple[bytes, list[float]]:
+        """See Bridge; FeatureMissing without timestamp-query."""
+        if "timestamp-query" not in self.features:
+            raise FeatureMissing("profile: this device has no timestamp-query")
+        found = await self._call("profile", plan, _contiguous(blob))
+        return found.result.to_bytes(), list(found.micros.to_py())
+
+    def destroy_plan(self, plan: int) -> None:
+        """See Bridge."""
+        self.crossings += 1
+        self._half.destroyPlan(self._device, plan)
+
+    def destroy_buffers(self, buffers: Sequence[int]) -> None:
+        """See Bridge."""
+        self.crossings += 1
+        self._half.destroyBuffers(self._device, _to_js(list(buffers)))
+
+    def plan_nbytes(self, plan: int) -> int:
+        """See Bridge."""
+        return int(self._half.planNbytes(self._device, plan))
+
+    def stats(self) -> dict[str, int]:
+        """See Bridge."""
+        return cast("dict[str, int]", self._half.stats(self._device).to_py())
+
+    async def close(self) -> None:
+        """See Bridge."""
+        await self._call("close")
+
+    async def _call(self, name: str, *args: Any) -> Any:
+        self.crossings += 1
+        ready = [a if isinstance(a, (int, float, str, np.ndarray)) else _to_js(a) for a in args]
+        return await _settled(getattr(self._half, name)(self._device, *ready))
+
+
+def _to_js(value: Any) -> Any:
+    """The one conversion of Python data to plain JavaScript objects."""
+    from js import Object
+    from pyodide.ffi import to_js
+
+    return to_js(value, dict_converter=Object.fromEntries)
+
+
+def _contiguous(data: np.ndarray) -> np.ndarray:
+    # A strided view would be uploaded silently wrong: the buffer protocol gives its whole extent.
+    if not data.flags.c_contiguous:
+        raise LimitExceeded("an array for the device must be contiguous; use np.ascontiguousarray")
+    return data.reshape(-1).view(np.uint8)
+
+
+def _checked(call: Any) -> Any:
+    from pyodide.ffi import JsException
+
+    try:
+        return call()
+    except JsException as error:
+        raise _translated(error) from None
+
+
+async def _settled(promise: Awaitable[Any]) -> Any:
+    from pyodide.ffi import JsException
+
+    try:
+        return await promise
+    except JsException as error:
+        raise _translated(error) from None
+
+
+def _translated(error: Any) -> BaseException:
+    code = getattr(error, "code", None)
+    return error_of_code(code, str(error.message)) if isinstance(code, str) else error
+
+
+async def _registered_half() -> Any:
+    """The JavaScript half: registered by the page's worker, else loaded from the package."""
+    try:
+        import _webgpu_py_js
+
+        return _webgpu_py_js
+    except ImportError:
+        return await _half_from_package()
+
+
+async def _half_from_package() -> Any:
+    """Load the half out of the installed package: for notebooks, whose pages set no CSP."""
+    from js import Blob, URL
+    from pyodide.code import run_js
+
+    from .assets import asset_text
+
+    options = _to_js({"type": "text/javascript"})
+    url = URL.createObjectURL(Blob.new(_to_js([asset_text("js/bridge.js")]), options))
+    try:
+        return await run_js("(url) => import(url)")(url)
+    finally:
+        URL.revokeObjectURL(url)
+
+

@@ -1,0 +1,117 @@
+"""WGSL kernels: loading, the libraries they name, and the interface parsed from their text.
+
+The WGSL file is the single source of a kernel's interface. Bindings are
+`@group(0) @binding(n) var<...> name: type;`; parameters are `struct Params {...}`; the first lines
+may name shared pieces as `//! lib: grid, fault`, which are appended (module scope has no order).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from ..assets import asset_text
+
+Access = Literal["read", "read_write", "uniform"]
+Number = int | float | Sequence[int] | Sequence[float]
+
+_LIB = re.compile(r"^//! lib: (.+)$", re.M)
+_BINDING = re.compile(
+    r"@group\(0\)\s*@binding\((\d+)\)\s*var<(storage(?:,\s*(\w+))?|uniform)>\s*(\w+)\s*:"
+)
+_PARAMS = re.compile(r"struct\s+Params\s*\{(.*?)\}", re.S)
+_FIELD = re.compile(r"(\w+)\s*:\s*(array<.*?>,\s*\d+>|[\w<>]+)")
+_OVERRIDE = re.compile(r"^\s*override\s+(\w+)\s*:", re.M)
+_VECTOR = re.compile(r"^(?:array<vec4<(\w+)>,\s*(\d+)>|vec4<(\w+)>)$")
+_CODES = {"u32": "I", "i32": "i", "f32": "f"}
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One resource variable of a kernel."""
+
+    name: str
+    number: int
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One member of Params: byte offset, struct code of an element, number of elements."""
+
+    name: str
+    offset: int
+    code: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compute module with one entry point `main`."""
+
+    name: str
+    wgsl: str
+    bindings: tuple[Binding, ...]
+    fields: tuple[Field, ...]
+    params_nbytes: int
+    overrides: frozenset[str]
+
+    def pack(self, values: Mapping[str, Number]) -> bytes:
+        """Params as bytes in WGSL's uniform layout; every field must be given, and no other."""
+        names = {f.name for f in self.fields}
+        if names != set(values):
+            raise KeyError(
+                f"kernel {self.name}: Params {sorted(names)} but got {sorted(values)}"
+            )
+        out = bytearray(self.params_nbytes)
+        for f in self.fields:
+            value = values[f.name]
+            if f.count == 1:
+                struct.pack_into("<" + f.code, out, f.offset, value)
+            else:
+                items = list(value)  # type: ignore[arg-type]
+                items += [0] * (f.count - len(items))
+                struct.pack_into(f"<{f.count}{f.code}", out, f.offset, *items)
+        return bytes(out)
+
+
+def _layout(body: str) -> tuple[tuple[Field, ...], int]:
+    body = re.sub(r"//[^\n]*", "", body)
+    fields: list[Field] = []
+    offset = 0
+    for name, type_ in _FIELD.findall(body):
+        vector = _VECTOR.match(type_)
+        if vector:
+            offset = (offset + 15) & ~15
+            count = 4 * int(vector[2] or 1)
+            code = _CODES[vector[1] or vector[3]]
+        else:
+            count, code = 1, _CODES[type_]
+        fields.append(Field(name, offset, code, count))
+        offset += 4 * count
+    return tuple(fields), (offset + 15) & ~15
+
+
+def parse_kernel(name: str, wgsl: str) -> Kernel:
+    """The interface of complete WGSL text."""
+    bindings = []
+    for number, space, access, variable in _BINDING.findall(wgsl):
+        kind: Access = "uniform" if space == "uniform" else access or "read"
+        bindings.append(Binding(variable, int(number), kind))
+    params = _PARAMS.search(wgsl)
+    fields, nbytes = _layout(params[1]) if params else ((), 0)
+    return Kernel(
+        name, wgsl, tuple(bindings), fields, nbytes, frozenset(_OVERRIDE.findall(wgsl))
+    )
+
+
+@cache
+def load_kernel(name: str) -> Kernel:
+    """The kernel `wgsl/<name>.wgsl` with the libraries it names."""
+    text = asset_text(f"wgsl/{name}.wgsl")
+    libs = [lib.strip() for line in _LIB.findall(text) for lib in line.split(",")]
+    return parse_kernel(name, "\n".join([text, *(asset_text(f"wgsl/lib/{lib}.wgsl") for lib in libs)]))

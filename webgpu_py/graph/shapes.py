@@ -1,0 +1,103 @@
+"""The chain as calls, and one pass over it that gives every tensor and SymInt its live value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..errors import ShapeError, UnsupportedOperator
+from .call import Call, Env
+from .operator import find_operator, operator_names
+from .values import GraphIR, SymInt, Tensor, TensorSpec, ValueId
+
+DimsKey = tuple[tuple[int, ...], ...]
+
+
+def resolve(graph: GraphIR) -> list[Call]:
+    """Every node with its operator; all unknown names are reported together."""
+    unknown = sorted({n.op for n in graph.nodes} - set(operator_names()))
+    if unknown:
+        raise UnsupportedOperator(f"unsupported op: {', '.join(unknown)}")
+    env = maximal(graph)
+    calls = []
+    for index, node in enumerate(graph.nodes):
+        bad = [i for i in node.args if not 0 <= i < len(graph.values)]
+        if bad:
+            raise ShapeError(f"{node.op} (node {index}): argument ids {bad} name no value")
+        op = find_operator(node.op)
+        call = Call(op, node, index, graph, env)
+        most = len(op.signature.arguments) + 1
+        if len(node.args) > most or not node.args:
+            raise call.error(
+                ShapeError, f"{len(node.args)} arguments, allowed are 1 to {most} with the result"
+            )
+        calls.append(call)
+    return calls
+
+
+def maximal(graph: GraphIR) -> Env:
+    """Maximal dims, and the SymInts' initial values."""
+    env = Env()
+    for i, value in enumerate(graph.values):
+        if isinstance(value, Tensor):
+            env.dims[i] = value.spec.dims
+        elif isinstance(value, SymInt):
+            env.symints[i] = value.initial
+    return env
+
+
+def propagate(
+    graph: GraphIR,
+    calls: list[Call],
+    inputs: Mapping[ValueId, tuple[int, ...]],
+    host: Mapping[ValueId, np.ndarray],
+    symints: Mapping[ValueId, int] | None = None,
+) -> Env:
+    """Live dims and SymInts for one run, in chain order; checks every node on the way.
+
+    The session's own state is untouched, so a failure leaves it usable.
+    """
+    env = maximal(graph)
+    env.dims.update(inputs)
+    env.host.update(host)
+    env.symints.update(symints or {})
+    for call in calls:
+        infer_into(call.with_env(env))
+    return env
+
+
+def infer_into(call: Call) -> None:
+    """Run one call's rule and store its results in the call's env."""
+    op, env = call.operator, call.env
+    results = call.result_ids
+    if op.signature.kind == "symint":
+        if isinstance(call.graph.values[results[0]], SymInt):
+            env.symints[results[0]] = op.evaluate(call)
+        return
+    specs = op.infer(call)
+    if len(specs) < len(results):
+        raise call.error(ShapeError, f"{len(results)} results, this call gives {len(specs)}")
+    for i, spec, name in zip(results, specs, op.signature.results, strict=False):
+        value = call.graph.values[i]
+        if isinstance(value, Tensor):
+            _check_result(call, name, value.spec, spec)
+            env.dims[i] = spec.dims
+
+
+def _check_result(call: Call, name: str, most: TensorSpec, got: TensorSpec) -> None:
+    if got.dtype != most.dtype:
+        raise call.error(ShapeError, f"{name} is declared {most.dtype}, the result is {got.dtype}")
+    if len(got.dims) != len(most.dims) or any(
+        not 0 < g <= m for g, m in zip(got.dims, most.dims, strict=True)
+    ):
+        raise call.error(
+            ShapeError,
+            f"{name} is declared {list(most.dims)}, the result is {list(got.dims)}; "
+            "each dim must be between 1 and the declared one",
+        )
+
+
+def dims_key(env: Env) -> DimsKey:
+    """What one lowering serves: the live dims of every tensor."""
+    return tuple(env.dims.values())

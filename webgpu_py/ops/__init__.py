@@ -1,0 +1,1 @@
+"""Operator families: one file each, found by operator name through `graph.operator`."""
