@@ -1,0 +1,125 @@
+"""Fixtures every test folder shares: a real browser, and Python inside it.
+
+The browser starts when the first test that uses `gpu` or `page` is about to run, and a missing
+adapter fails those tests: nothing is skipped.
+"""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from browser.harness.gpu import Gpu
+from webgpu_py.errors import WebGPUPyError
+from webgpu_py.host.browser_thread import BrowserThread, Synchronous
+from webgpu_py.host.probe import probe
+from webgpu_py.host.server import Server
+from webgpu_py.host.site import development_mounts
+
+ROOT = Path(__file__).resolve().parents[1]
+HARNESS = ROOT / "tests" / "browser" / "harness"
+BROWSER_FIXTURES = {"gpu", "page", "browser"}
+SHOWN_LIMITS = (
+    "maxComputeInvocationsPerWorkgroup",
+    "maxComputeWorkgroupStorageSize",
+    "maxStorageBuffersPerShaderStage",
+    "maxStorageBufferBindingSize",
+)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--adapter",
+        choices=("software", "hardware"),
+        help="the adapter that browser tests use; by default what playwright.config.py says",
+    )
+
+
+def pytest_collection_modifyitems(items):
+    """CPython tests first: they are quick, and a fault there explains one in the browser."""
+    items.sort(key=needs_browser)
+
+
+def needs_browser(item):
+    return bool(BROWSER_FIXTURES.intersection(getattr(item, "fixturenames", ())))
+
+
+def pytest_report_collectionfinish(config, items):
+    """Say which browser and adapter the collected tests are about to use."""
+    if config.option.collectonly or not any(needs_browser(item) for item in items):
+        return []
+    try:
+        with BrowserThread(settings_of(config)) as thread:
+            found = probe(thread)
+    except WebGPUPyError as error:
+        return [f"browser: none, browser tests will fail: {error}"]
+    if found["adapter"] is None:
+        return [f"browser: {found['version']}, NO ADAPTER: browser tests will fail"]
+    limits = found["adapter"]["limits"]
+    name = " ".join(filter(None, (found["adapter"][k] for k in ("vendor", "architecture"))))
+    return [
+        f"browser: {found['version']}, adapter: {name}",
+        "limits: " + ", ".join(f"{key}={limits[key]}" for key in SHOWN_LIMITS),
+    ]
+
+
+def settings_of(config):
+    spec = importlib.util.spec_from_file_location(
+        "playwright_config", ROOT / "playwright.config.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    adapter = config.getoption("--adapter")
+    return replace(module.settings, adapter=adapter) if adapter else module.settings
+
+
+@pytest.fixture(scope="session")
+def settings(request):
+    """The browser settings of playwright.config.py, with the command line's adapter."""
+    return settings_of(request.config)
+
+
+@pytest.fixture(scope="session")
+def browser(settings):
+    """The one browser of the test run, on its own thread."""
+    with BrowserThread(settings) as thread:
+        yield thread
+
+
+@pytest.fixture(scope="session")
+def mounts(tmp_path_factory):
+    """What the pages are served from, this checkout packed as a wheel included."""
+    served = development_mounts(tmp_path_factory.mktemp("wheel"))
+    return {**served, "/harness/": HARNESS}
+
+
+@pytest.fixture
+def server(mounts, settings):
+    """A server of the test's own, to change `mounts`, `headers`, `pages` and `sinks` of."""
+    with Server(dict(mounts), headers=dict(settings.headers)) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser):
+    """A page in a fresh browser context, driven by plain calls; `page.target` is Playwright's."""
+    raw = browser.new_page()
+    yield Synchronous(browser, raw)
+    browser.call(raw.context.close)
+
+
+@pytest.fixture(scope="session")
+def gpu(browser, mounts, settings):
+    """Python in a worker of real Chromium: `gpu.run("await f(x)", x=array)`."""
+    with Server(dict(mounts), headers=dict(settings.headers)) as running:
+        client = Gpu(browser, running, half=half_of(running))
+        yield client
+        client.close()
+
+
+def half_of(server):
+    if server.locate("/js/bridge.js") is None:
+        server.pages["/stub.js"] = b"export const protocol = 0;\n"
+        return "/stub.js"
+    return "/js/bridge.js"

@@ -1,0 +1,1 @@
+"""What only a desktop needs: the command line, the development server, a headless browser."""

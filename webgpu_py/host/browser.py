@@ -1,0 +1,118 @@
+"""The one place for the browser: its path, flags, the headers pages are served with, deadlines.
+
+`playwright.config.py` re-exports `Settings` for the tests and may override any of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from webgpu_py.errors import NoAdapter
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Playwright
+
+Adapter = Literal["software", "hardware"]
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; "
+    "connect-src 'self'; style-src 'self'; img-src 'self'"
+)
+
+SYSTEM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MAC_APPLICATIONS = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+
+QUIET_FLAGS = (
+    "--headless=new",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--enable-unsafe-webgpu",
+)
+ADAPTER_FLAGS: Mapping[Adapter, tuple[str, ...]] = {
+    "software": ("--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan"),
+    "hardware": ("--ignore-gpu-blocklist",),
+}
+# Without the last of these Chromium takes its software adapter silently where no display runs.
+LINUX_HARDWARE_FLAGS = (
+    "--use-angle=vulkan",
+    "--enable-features=Vulkan",
+    "--disable-vulkan-surface",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a browser is started and how long it may take; every field may be overridden."""
+
+    executable: Path | None = None
+    """The browser to run; None: Playwright's own, else the system's."""
+    adapter: Adapter = "software"
+    headers: Mapping[str, str] = field(
+        default_factory=lambda: {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+    )
+    extra_flags: tuple[str, ...] = ()
+    launch_s: float = 60.0
+    boot_s: float = 180.0
+    run_s: float = 300.0
+
+    def flags(self) -> list[str]:
+        """The command line that gives this adapter in headless Chromium."""
+        linux = LINUX_HARDWARE_FLAGS if self.adapter == "hardware" and _is_linux() else ()
+        return [*QUIET_FLAGS, *ADAPTER_FLAGS[self.adapter], *linux, *self.extra_flags]
+
+
+def system_browser() -> Path | None:
+    """A Chromium or Chrome that the system has, or None."""
+    for name in SYSTEM_NAMES:
+        found = shutil.which(name)
+        if found:
+            return Path(found)
+    if sys.platform == "darwin":
+        return next((Path(p) for p in MAC_APPLICATIONS if os.access(p, os.X_OK)), None)
+    return None
+
+
+def choose_browser(settings: Settings, playwrights_own: Path) -> Path:
+    """The executable to start: the settings' own, else Playwright's, else the system's.
+
+    Raises:
+        NoAdapter: there is none; the message says how to get one.
+    """
+    if settings.executable is not None:
+        return settings.executable
+    if playwrights_own.is_file():
+        return playwrights_own
+    found = system_browser()
+    if found is None:
+        raise NoAdapter(
+            f"no browser: neither {playwrights_own} nor any of {', '.join(SYSTEM_NAMES)} on PATH; "
+            f"run `{Path(sys.executable)} -m playwright install --with-deps chromium`, "
+            "or on Debian `apt-get install chromium`"
+        )
+    return found
+
+
+async def launch(playwright: Playwright, settings: Settings) -> Browser:
+    """Start a headless browser as the settings say."""
+    executable = choose_browser(settings, Path(playwright.chromium.executable_path))
+    return await playwright.chromium.launch(
+        executable_path=executable,
+        headless=True,
+        args=settings.flags(),
+        timeout=settings.launch_s * 1000,
+    )
+
+
+def _is_linux() -> bool:
+    return sys.platform.startswith("linux")
