@@ -15,7 +15,7 @@ from webgpu_py.errors import WebGPUPyError
 from webgpu_py.host.browser_thread import BrowserThread, Synchronous
 from webgpu_py.host.probe import probe
 from webgpu_py.host.server import Server
-from webgpu_py.host.site import development_mounts
+from webgpu_py.host.mounts import development_mounts
 
 ROOT = Path(__file__).resolve().parents[1]
 HARNESS = ROOT / "tests" / "browser" / "harness"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from webgpu_py.errors import NoAdapter
+from webgpu_py.host.paths import cache_dir
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright
@@ -24,6 +25,9 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; "
     "connect-src 'self'; style-src 'self'; img-src 'self'"
 )
+
+RECORD = "browser-path"
+"""File in the cache folder that holds the path set-up settled on."""
 
 SYSTEM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC_APPLICATIONS = (
@@ -56,7 +60,7 @@ class Settings:
     """How a browser is started and how long it may take; every field may be overridden."""
 
     executable: Path | None = None
-    """The browser to run; None: Playwright's own, else the system's."""
+    """The browser to run; None: what set-up found, Playwright's own, or the system's."""
     adapter: Adapter = "software"
     headers: Mapping[str, str] = field(
         default_factory=lambda: {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
@@ -83,17 +87,24 @@ def system_browser() -> Path | None:
     return None
 
 
+def recorded_browser() -> Path | None:
+    """The browser that set-up settled on, or None."""
+    record = cache_dir() / RECORD
+    path = Path(record.read_text(encoding="utf-8").strip()) if record.is_file() else None
+    return path if path is not None and path.is_file() else None
+
+
 def choose_browser(settings: Settings, playwrights_own: Path) -> Path:
-    """The executable to start: the settings' own, else Playwright's, else the system's.
+    """The executable to start: the settings' own, set-up's, Playwright's, or the system's.
 
     Raises:
         NoAdapter: there is none; the message says how to get one.
     """
     if settings.executable is not None:
         return settings.executable
-    if playwrights_own.is_file():
-        return playwrights_own
-    found = system_browser()
+    found = recorded_browser()
+    if found is None:
+        found = playwrights_own if playwrights_own.is_file() else system_browser()
     if found is None:
         raise NoAdapter(
             f"no browser: neither {playwrights_own} nor any of {', '.join(SYSTEM_NAMES)} on PATH; "

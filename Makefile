@@ -1,0 +1,50 @@
+# One word each; every target does its own set-up and re-uses what is already there.
+PYTHON ?= python3
+BIN := .venv/bin
+SETUP := $(BIN)/python -m webgpu_py.host.setup
+
+.PHONY: setup demo serve test test-all soak bench lint clean
+
+## setup (default): .venv with the webgpu-py command
+setup:
+	@$(PYTHON) -I webgpu_py/host/venv.py
+
+## demo: the main job on a real model in headless Chromium, with a screenshot
+demo: setup
+	@$(SETUP) browser pyodide model
+	@$(BIN)/python -m webgpu_py.host.demo
+
+## serve: the same page for a person, on loopback
+serve: setup
+	@$(SETUP) pyodide model
+	@$(BIN)/webgpu-py serve
+
+## lint: style and types
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+## test: lint, and every test that is not marked slow; at most 15 minutes on 2 cores
+test: lint
+	@$(SETUP) browser pyodide model
+	@$(BIN)/pytest -m "not slow and not soak"
+
+## test-all: everything but the soak tests; at most an hour
+test-all: lint
+	@$(SETUP) browser pyodide model
+	@$(BIN)/pytest -m "not soak"
+
+## soak: long runs, for leaks and drift
+soak: setup
+	@$(SETUP) browser pyodide model
+	@$(BIN)/pytest -m soak
+
+## bench: side by side with its peers, in the same browser
+bench: setup
+	@$(SETUP) browser pyodide model
+	@$(BIN)/python -m bench
+
+## clean: remove the environment and every download
+clean:
+	rm -rf .venv .cache
