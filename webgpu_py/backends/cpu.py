@@ -118,7 +118,7 @@ class CpuBridge:
         tensors = call.map_tensors(lambda i: self._array(plan, call, call.env, i))
         with np.errstate(all="ignore"):
             results = call.operator.reference(call, **tensors)
-        if isinstance(results, np.ndarray):
+        if isinstance(results, (np.ndarray, np.generic)):
             results = [results]
         for i, result in zip(call.result_ids, results, strict=False):
             if isinstance(call.graph.values[i], Tensor):

@@ -19,11 +19,11 @@ def to_device(name: str, array: Any, dtype: str) -> np.ndarray:
     """A contiguous array of the device dtype with the same values; DtypeError, IndexOutOfRange."""
     host = np.asarray(array)
     if host.dtype == dtype:
-        return np.ascontiguousarray(host)
+        return np.asarray(host, order="C")
     if host.dtype == np.int64 and dtype == "int32":
         return _narrow(name, host)
     if host.dtype == np.float16 and dtype == "float32":
-        return np.ascontiguousarray(host, np.float32)
+        return np.asarray(host, np.float32, order="C")
     raise DtypeError(
         f"input {name!r} is {host.dtype} ({host.nbytes} bytes), the device tensor is {dtype} "
         f"({host.size * itemsize(dtype)} bytes); "
@@ -40,7 +40,7 @@ def _narrow(name: str, host: np.ndarray) -> np.ndarray:
             f"input {name!r}: {host.ravel()[at]} at position {at} does not fit int32 "
             "(-2147483648 to 2147483647)"
         )
-    return np.ascontiguousarray(narrow)
+    return np.asarray(narrow, order="C")
 
 
 def check_live(name: str, dims: tuple[int, ...], most: tuple[int, ...]) -> None:

@@ -99,7 +99,7 @@ class Operator:
         """Dispatches for the call's live dims; the kernel choice is a pure function of them."""
         raise NotImplementedError
 
-    def reference(self, call: Call, **tensors: Any) -> np.ndarray | Sequence[np.ndarray]:
+    def reference(self, call: Call, **tensors: Any) -> Any:
         """The results by a second route in float64, from tensors by argument name.
 
         Optional tensors arrive as None, lists as lists; mutated ones are changed in place.

@@ -1,0 +1,192 @@
+"""One operator call as data: built and run the same way on NumPy and in the browser.
+
+    case = OpCase("aten.add.Tensor", [In("a", a), In("b", b), 2], expected=[a + 2 * b])
+    check(case)              # the NumPy executor
+    check(case, gpu)         # real Chromium
+
+`expected` comes from a route of the test's own, in float64 where the result is a float.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class In:
+    """An input; `max_dims` makes it live, with `array` as the first run's value."""
+
+    name: str
+    array: np.ndarray
+    max_dims: tuple | None = None
+
+
+@dataclass
+class Const:
+    """A constant; `prepack` sends it through et_vk.prepack.default."""
+
+    array: np.ndarray
+    prepack: bool = False
+
+
+@dataclass
+class Sym:
+    """A SymInt input."""
+
+    name: str
+    value: int
+
+
+@dataclass
+class OpCase:
+    """`runs` are further runs on the same session: input values by name, expected results."""
+
+    op: str
+    args: list[Any]
+    expected: list[np.ndarray]
+    runs: list[tuple[dict[str, Any], list[np.ndarray]]] = field(default_factory=list)
+    limits: dict[str, int] | None = None
+    atol: float = 1e-5
+    rtol: float = 1e-5
+    outputs: tuple[int, ...] | None = None
+
+    def __str__(self):
+        shapes = [str(list(a.array.shape)) for a in self.args if isinstance(a, (In, Const))]
+        limits = "".join(f" {k}={v}" for k, v in (self.limits or {}).items())
+        return f"{self.op} {' '.join(shapes)}{limits}"
+
+
+async def run_spec(spec, kind):
+    """Build and run one encoded case; also runs inside the browser, so it imports for itself."""
+    import sys
+
+    import webgpu_py as wg
+
+    store = sys.modules[wg.__name__].__dict__
+    device = store.get(f"_test_device_{kind}")
+    if device is None:
+        device = store[f"_test_device_{kind}"] = await wg.request_device(kind)
+    before = device.bridge.stats()
+    g = wg.Graph()
+    seen = {}
+
+    def decode(a):
+        if "input" in a:
+            if a["input"] not in seen:
+                dims = [
+                    wg.dim(f"{a['input']}{i}", max=m) if a["live"] else m
+                    for i, m in enumerate(a["dims"])
+                ]
+                seen[a["input"]] = g.input(a["input"], dims, a["dtype"])
+            return seen[a["input"]]
+        if "symint" in a:
+            return g.symint(a["symint"])
+        if "const" in a:
+            c = g.constant(a["const"])
+            return g.call("et_vk.prepack.default", c) if a["prepack"] else c
+        if "list" in a:
+            return [decode(b) for b in a["list"]]
+        return a["value"]
+
+    session = None
+    try:
+        results = g.call(spec["op"], *[decode(a) for a in spec["args"]])
+        results = results if isinstance(results, tuple) else (results,)
+        wanted = spec["outputs"] if spec["outputs"] is not None else range(len(results))
+        for i in wanted:
+            g.output(f"out{i}", results[i])
+        session = await g.build(device, spec["limits"])
+        found = [list((await session.run(**run)).values()) for run in spec["runs"]]
+        memory = session.memory()["total"]
+        allocated = device.bridge.stats()["buffer_nbytes"] - before["buffer_nbytes"]
+        session.close()
+        after = device.bridge.stats()
+        leaked = {k: after[k] - before[k] for k in ("buffers", "buffer_nbytes", "plans")}
+        return {"found": found, "memory": memory, "allocated": allocated, "leaked": leaked}
+    except wg.WebGPUPyError as error:
+        created = device.bridge.stats()["buffers"] - before["buffers"]
+        if session is not None:
+            session.close()
+        error.args = (f"{error} [buffers created: {created}]",)
+        raise
+
+
+def _encode(a):
+    if isinstance(a, In):
+        dims = list(a.max_dims or a.array.shape)
+        dtype = "int32" if a.array.dtype == np.int64 else str(a.array.dtype)
+        return {"input": a.name, "dims": dims, "dtype": dtype, "live": a.max_dims is not None}
+    if isinstance(a, Const):
+        return {"const": a.array, "prepack": a.prepack}
+    if isinstance(a, Sym):
+        return {"symint": a.name}
+    if isinstance(a, list) and any(isinstance(b, (In, Const, Sym)) for b in a):
+        return {"list": [_encode(b) for b in a]}
+    return {"value": a}
+
+
+def _inputs(args):
+    found = {}
+    for a in args:
+        if isinstance(a, In):
+            found[a.name] = a.array
+        elif isinstance(a, Sym):
+            found[a.name] = a.value
+        elif isinstance(a, list):
+            found.update(_inputs(a))
+    return found
+
+
+def run(case, gpu=None):
+    """Results of every run of a case; checks that memory() is exact and nothing leaks."""
+    first = _inputs(case.args)
+    spec = {
+        "op": case.op,
+        "args": [_encode(a) for a in case.args],
+        "runs": [first, *({**first, **inputs} for inputs, _ in case.runs)],
+        "limits": case.limits,
+        "outputs": list(case.outputs) if case.outputs is not None else None,
+    }
+    if gpu is None:
+        done = asyncio.run(run_spec(spec, "cpu"))
+    else:
+        done = gpu.call(run_spec, spec=spec, kind="browser")
+    assert done["memory"] == done["allocated"], done
+    assert not any(done["leaked"].values()), done["leaked"]
+    return done["found"]
+
+
+def check(case, gpu=None):
+    """Every run's results against the expected ones: atol OR rtol an element, integers exact."""
+    wanted = [case.expected, *(expected for _, expected in case.runs)]
+    for at, (found, expected) in enumerate(zip(run(case, gpu), wanted, strict=True)):
+        for i, (got, want) in enumerate(zip(found, expected, strict=True)):
+            assert_close(got, np.asarray(want), case.atol, case.rtol, f"{case} run {at} result {i}")
+
+
+def assert_close(got, want, atol, rtol, what=""):
+    """Shapes equal; floats within atol or rtol an element, NaN where NaN; everything else exact."""
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
+    if got.dtype.kind != "f":
+        wrong = np.argwhere(got != want)
+        assert not len(wrong), f"{what}: {len(wrong)} differ, first at {wrong[:1]}"
+        return
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(a - b)
+        good = (a == b) | (error <= atol) | (error <= rtol * np.maximum(np.abs(b), 1e-6))
+    good |= np.isnan(a) & np.isnan(b)
+    bad = np.argwhere(~good)
+    assert not len(bad), (
+        f"{what}: {len(bad)} of {good.size} differ, first at {bad[0]}: "
+        f"{a[tuple(bad[0])]} against {b[tuple(bad[0])]}, max error {np.nanmax(error)}"
+    )
+
+
+def distinct(shape, seed=0, low=-1.0, high=1.0):
+    """float32 values that are all different, in random order."""
+    n = int(np.prod(shape))
+    values = np.linspace(low, high, n + 2)[1:-1].astype(np.float32)
+    return np.random.default_rng(seed).permutation(values).reshape(shape)
