@@ -1,0 +1,1 @@
+"""File formats: bytes in, records out; no GPU and no operators."""
