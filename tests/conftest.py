@@ -13,9 +13,9 @@ import pytest
 from browser.harness.gpu import Gpu
 from webgpu_py.errors import WebGPUPyError
 from webgpu_py.host.browser_thread import BrowserThread, Synchronous
+from webgpu_py.host.mounts import development_mounts
 from webgpu_py.host.probe import probe
 from webgpu_py.host.server import Server
-from webgpu_py.host.mounts import development_mounts
 
 ROOT = Path(__file__).resolve().parents[1]
 HARNESS = ROOT / "tests" / "browser" / "harness"
@@ -113,13 +113,6 @@ def page(browser):
 def gpu(browser, mounts, settings):
     """Python in a worker of real Chromium: `gpu.run("await f(x)", x=array)`."""
     with Server(dict(mounts), headers=dict(settings.headers)) as running:
-        client = Gpu(browser, running, half=half_of(running))
+        client = Gpu(browser, running)
         yield client
         client.close()
-
-
-def half_of(server):
-    if server.locate("/js/bridge.js") is None:
-        server.pages["/stub.js"] = b"export const protocol = 0;\n"
-        return "/stub.js"
-    return "/js/bridge.js"

@@ -58,7 +58,9 @@ class BrowserThread:
         return self
 
     def stop(self) -> None:
-        """Close the browser and end the thread."""
+        """Close the browser and end the thread; more than once does no harm."""
+        if not self._thread.is_alive():
+            return
 
         async def end() -> None:
             if self.browser is not None:

@@ -63,7 +63,7 @@ class Server:
     keeps every request.
     """
 
-    mounts: Mapping[str, Path]
+    mounts: dict[str, Path]
     headers: dict[str, str] = field(default_factory=dict)
     sinks: dict[str, Sink] = field(default_factory=dict)
     pages: dict[str, bytes] = field(default_factory=dict)

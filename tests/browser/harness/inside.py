@@ -1,28 +1,17 @@
 """Runs a test's Python in the worker and packs what came of it."""
 
 import textwrap
-import traceback
 
-import transfer
 from pyodide.code import eval_code_async
 from pyodide.ffi import JsProxy
 
+from webgpu_py import transfer
+
 
 async def run(code, payload):
-    names = {"__name__": "__main__", **transfer.unpack(payload.to_bytes())}
+    names = {"__name__": "__main__", **transfer.unpack(payload)}
     try:
         result = await eval_code_async(textwrap.dedent(code), names)
-        if isinstance(result, JsProxy):
-            result = result.to_py()
-        return transfer.pack({"result": result})
+        return transfer.pack_result(result.to_py() if isinstance(result, JsProxy) else result)
     except BaseException as error:
-        return transfer.pack({"error": described(error)})
-
-
-def described(error):
-    return {
-        "type": type(error).__name__,
-        "code": getattr(error, "code", None),
-        "message": str(error),
-        "traceback": "".join(traceback.format_exception(error)),
-    }
+        return transfer.pack_error(error)
