@@ -25,6 +25,7 @@ from .errors import (
 from .graph.builder import Graph, Var, dim
 from .graph.operator import operator_names
 from .graph.session import Session
+from .program import Program, load
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ __all__ = [
     "NoAdapter",
     "NoWebGPU",
     "OutOfMemory",
+    "Program",
     "Session",
     "ShapeError",
     "UnsupportedModel",
@@ -53,6 +55,7 @@ __all__ = [
     "WebGPUPyError",
     "WrongNumbers",
     "dim",
+    "load",
     "operator_names",
     "request_device",
 ]

@@ -259,7 +259,7 @@ async def _registered_half() -> Any:
 
 async def _half_from_package() -> Any:
     """Load the half out of the installed package: for notebooks, whose pages set no CSP."""
-    from js import Blob, URL
+    from js import URL, Blob
     from pyodide.code import run_js
 
     from .assets import asset_text
@@ -270,5 +270,3 @@ async def _half_from_package() -> Any:
         return await run_js("(url) => import(url)")(url)
     finally:
         URL.revokeObjectURL(url)
-
-

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from .errors import FormatError
+from .graph.values import Source
 
 
 def _check_range(name: str, total: int, offset: int, nbytes: int) -> None:
@@ -73,3 +74,12 @@ class FileSource:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def open_source(given: str | os.PathLike[str] | bytes | bytearray | memoryview | Source) -> Source:
+    """A `Source` for a path or for bytes; a `Source` is passed through."""
+    if isinstance(given, (str, os.PathLike)):
+        return FileSource(given)
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return BytesSource(given)
+    return given

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from ops.opcase import Const, In, OpCase, check, distinct
 
+from ops.opcase import Const, In, OpCase, check, distinct
 from webgpu_py import DtypeError, ShapeError
 
 FORMULAS = {

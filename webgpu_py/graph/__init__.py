@@ -1,0 +1,1 @@
+"""Values, operators, lowering, memory, plans and sessions; knows no browser and no file."""

@@ -45,9 +45,7 @@ def _narrow(name: str, host: np.ndarray) -> np.ndarray:
 
 def check_live(name: str, dims: tuple[int, ...], most: tuple[int, ...]) -> None:
     """Live dims must have the maximal rank, and each lie between 1 and its maximum."""
-    if len(dims) != len(most) or any(
-        not 1 <= d <= m for d, m in zip(dims, most, strict=True)
-    ):
+    if len(dims) != len(most) or any(not 1 <= d <= m for d, m in zip(dims, most, strict=True)):
         raise ShapeError(
             f"input {name!r} has shape {list(dims)}, allowed is rank {len(most)} with dims "
             f"from 1 up to {list(most)}"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..device import Device
 
 
-def dim(name: str, *, max: int) -> Dim:  # noqa: A002 - the field's own word
+def dim(name: str, *, max: int) -> Dim:
     """A live dimension of an input: any size from 1 to `max`, equal wherever the name is equal."""
     if max < 1:
         raise ShapeError(f"dim {name!r}: max={max}, must be at least 1")
@@ -209,7 +209,7 @@ class Graph:
         return DoubleList(tuple(float(v) for v in value))
 
     def __getattr__(self, helper: str) -> Callable[..., Any]:
-        """Typed helpers: `g.embedding_q4gsw(...)` is `g.call("et_vk.embedding_q4gsw.default", ...)`."""
+        """`g.embedding_q4gsw(...)` is `g.call("et_vk.embedding_q4gsw.default", ...)`."""
         if helper.startswith("_") or helper == "ir":
             raise AttributeError(helper)
         names = helper_names()
@@ -257,5 +257,3 @@ def _narrowed(array: np.ndarray) -> np.ndarray:
     if not np.array_equal(narrow, array):
         raise DtypeError("an int64 constant does not fit int32 (-2147483648 to 2147483647)")
     return narrow
-
-

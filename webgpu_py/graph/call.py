@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -92,9 +93,7 @@ class Call:
         """An error of the family that starts with operator and node."""
         return kind(f"{self.name} (node {self.index}): {message}")
 
-    def check(
-        self, condition: bool, message: str, kind: type[WebGPUPyError] = ShapeError
-    ) -> None:
+    def check(self, condition: bool, message: str, kind: type[WebGPUPyError] = ShapeError) -> None:
         """Raise an error of the family unless `condition` holds."""
         if not condition:
             raise self.error(kind, message)
@@ -141,7 +140,7 @@ class Call:
 
     # -- scalars and lists (1 and 1.0 share one value in exported graphs, so both kinds are read)
 
-    def _scalar(self, name: str, value: object) -> int | float | bool:
+    def _scalar(self, name: str, value: object) -> builtins.int | builtins.float | builtins.bool:
         if isinstance(value, SymInt):
             found = self.id(name)
             assert found is not None
@@ -150,7 +149,7 @@ class Call:
             return value.value
         raise self._wrong(name, "a number", value)
 
-    def int(self, name: str) -> int:
+    def int(self, name: str) -> builtins.int:
         """An integer: Int, integral Double, Bool or the current value of a SymInt."""
         value = self.value(name)
         if isinstance(value, Null):
@@ -160,14 +159,14 @@ class Call:
             raise self._wrong(name, f"an integer, not {number}", value)
         return int(number)
 
-    def float(self, name: str) -> float:
+    def float(self, name: str) -> builtins.float:
         """A float: Double, Int or the current value of a SymInt."""
         value = self.value(name)
         return float(
             self._argument(name).default if isinstance(value, Null) else self._scalar(name, value)
         )
 
-    def bool(self, name: str) -> bool:
+    def bool(self, name: str) -> builtins.bool:
         """A truth value: Bool, or an Int that is 0 or 1."""
         value = self.value(name)
         if isinstance(value, Null):
@@ -186,7 +185,7 @@ class Call:
             raise self._wrong(name, "a String", value)
         return value.value
 
-    def ints(self, name: str) -> list[int]:
+    def ints(self, name: str) -> list[builtins.int]:
         """A list of integers, symbolic entries at their current value."""
         value = self.value(name)
         if isinstance(value, Null):
@@ -202,7 +201,7 @@ class Call:
             return [self.int(name)]
         raise self._wrong(name, "a list of integers", value)
 
-    def _list_entry(self, name: str, item: ValueId) -> int:
+    def _list_entry(self, name: str, item: ValueId) -> builtins.int:
         value = self.graph.values[item]
         if isinstance(value, SymInt):
             return self.env.symints[item]
@@ -229,9 +228,7 @@ class Call:
         ref = self.ref(found, name)
         allowed = (dtype,) if isinstance(dtype, str) else dtype
         if allowed and ref.dtype not in allowed:
-            raise self.error(
-                DtypeError, f"{name} is {ref.dtype}, must be {' or '.join(allowed)}"
-            )
+            raise self.error(DtypeError, f"{name} is {ref.dtype}, must be {' or '.join(allowed)}")
         return ref
 
     def optional_tensor(self, name: str, dtype: str | None = None) -> TensorRef | None:
@@ -259,11 +256,11 @@ class Call:
         value = self.graph.values[last]
         return value.items if isinstance(value, ValueList) else (last,)
 
-    def out(self, position: int = 0) -> TensorRef:
+    def out(self, position: builtins.int = 0) -> TensorRef:
         """A result tensor."""
         return self.ref(self.result_ids[position], self.operator.signature.results[position])
 
-    def declared(self, position: int = 0) -> TensorSpec | None:
+    def declared(self, position: builtins.int = 0) -> TensorSpec | None:
         """The maximal spec that a program from a file declares for a result, if it does."""
         if position >= len(self.result_ids):
             return None
@@ -272,9 +269,9 @@ class Call:
 
     # -- for the reference
 
-    def tensor_ids(self) -> dict[str, ValueId | None | list[ValueId | None]]:
+    def tensor_ids(self) -> dict[str, ValueId | list[ValueId | None] | None]:
         """Per tensor argument by name: its id, None, or a list of those."""
-        found: dict[str, ValueId | None | list[ValueId | None]] = {}
+        found: dict[str, ValueId | list[ValueId | None] | None] = {}
         values = self.graph.values
         for argument, i in zip(self.operator.signature.arguments, self.argument_ids, strict=False):
             value = values[i]

@@ -63,7 +63,7 @@ async def upload_constant(bridge: Bridge, buffer: int, constant: Constant) -> No
 
 def _bytes_of(data: np.ndarray | bytes) -> memoryview:
     if isinstance(data, np.ndarray):
-        return memoryview(np.ascontiguousarray(data).reshape(-1).view(np.uint8))
+        return np.ascontiguousarray(data).reshape(-1).view(np.uint8).data
     return memoryview(data)
 
 

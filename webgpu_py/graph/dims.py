@@ -53,5 +53,5 @@ def normal_dim(call: Call, dim: int, rank: int, name: str = "dim") -> int:
 
 
 def ceil_div(a: int, b: int) -> int:
-    """a / b rounded up."""
+    """A / b rounded up."""
     return a // b + (a % b != 0)

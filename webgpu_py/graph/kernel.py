@@ -64,9 +64,7 @@ class Kernel:
         """Params as bytes in WGSL's uniform layout; every field must be given, and no other."""
         names = {f.name for f in self.fields}
         if names != set(values):
-            raise KeyError(
-                f"kernel {self.name}: Params {sorted(names)} but got {sorted(values)}"
-            )
+            raise KeyError(f"kernel {self.name}: Params {sorted(names)} but got {sorted(values)}")
         out = bytearray(self.params_nbytes)
         for f in self.fields:
             value = values[f.name]
@@ -104,9 +102,7 @@ def parse_kernel(name: str, wgsl: str) -> Kernel:
         bindings.append(Binding(variable, int(number), kind))
     params = _PARAMS.search(wgsl)
     fields, nbytes = _layout(params[1]) if params else ((), 0)
-    return Kernel(
-        name, wgsl, tuple(bindings), fields, nbytes, frozenset(_OVERRIDE.findall(wgsl))
-    )
+    return Kernel(name, wgsl, tuple(bindings), fields, nbytes, frozenset(_OVERRIDE.findall(wgsl)))
 
 
 @cache
@@ -114,4 +110,6 @@ def load_kernel(name: str) -> Kernel:
     """The kernel `wgsl/<name>.wgsl` with the libraries it names."""
     text = asset_text(f"wgsl/{name}.wgsl")
     libs = [lib.strip() for line in _LIB.findall(text) for lib in line.split(",")]
-    return parse_kernel(name, "\n".join([text, *(asset_text(f"wgsl/lib/{lib}.wgsl") for lib in libs)]))
+    return parse_kernel(
+        name, "\n".join([text, *(asset_text(f"wgsl/lib/{lib}.wgsl") for lib in libs)])
+    )

@@ -1,4 +1,4 @@
-"""Device limits in snake_case, injected upper bounds, and the sizing rules that follow from them."""
+"""Device limits in snake_case, injected upper bounds, and the sizing rules that follow."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class Limits:
         y = count // x + (count % x != 0)
         if y > limit:
             raise LimitExceeded(
-                f"{what}: {count} workgroups do not fit a {limit} x {limit} grid; use a smaller shape"
+                f"{what}: {count} workgroups do not fit a {limit} x {limit} grid; "
+                "use a smaller shape"
             )
         return x, y
 

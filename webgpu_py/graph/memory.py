@@ -77,9 +77,7 @@ def _reads(call: Call) -> list[ValueId]:
 def _mutated(calls: list[Call]) -> set[ValueId]:
     found: set[ValueId] = set()
     for call in calls:
-        for argument, i in zip(
-            call.operator.signature.arguments, call.argument_ids, strict=False
-        ):
+        for argument, i in zip(call.operator.signature.arguments, call.argument_ids, strict=False):
             if argument.mutated:
                 value = call.graph.values[i]
                 found.update(value.items if isinstance(value, ValueList) else (i,))

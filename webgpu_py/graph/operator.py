@@ -2,7 +2,7 @@
 
 An operator is a class in `webgpu_py/ops/<family>.py` with the decorator
 `@operator("aten.add.Tensor(a, b, alpha=1) -> out")`. The signature names the arguments in
-ExecuTorch's order: `=literal` marks one that may be absent or Null, `!` one that is written in place.
+ExecuTorch's order: `=literal` marks one that may be absent or Null, `!` one written in place.
 `-> out` is one tensor, `-> [a, b]` a ValueList of tensors, `-> symint out` a SymInt.
 """
 
@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
-
-import numpy as np
 
 from ..errors import UnsupportedOperator
 from .values import TensorSpec

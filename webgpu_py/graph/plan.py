@@ -43,7 +43,8 @@ class Plan:
     `blob` of a run: live words, then inputs, each padded to 4 bytes. Its result: outputs, each
     padded to 4, then 16 bytes of fault words where `fault` is a buffer.
     `entries` holds 4 integers a binding (number, buffer, offset, nbytes), `bind_groups` 3 a group
-    (pipeline, first entry, entries), `commands` 4 a dispatch (bind group, x, y, z); a buffer of -1 is the plan's own params.
+    (pipeline, first entry, entries), `commands` 4 a dispatch (bind group, x, y, z); a buffer of
+    -1 is the plan's own params.
     """
 
     labels: list[str] = field(default_factory=list)
@@ -125,5 +126,3 @@ def layout_transfers(sizes: Sequence[tuple[int, int]]) -> list[Transfer]:
         found.append(Transfer(buffer, offset, whole))
         offset += whole
     return found
-
-

@@ -118,9 +118,7 @@ class Session:
     async def _load(self, lowered: Lowered) -> _Variant:
         await self._allocate()
         handles = await self._pipelines(lowered)
-        plan = encode(
-            lowered.dispatches, handles, self._buffers, self._limits, self._slots.fault
-        )
+        plan = encode(lowered.dispatches, handles, self._buffers, self._limits, self._slots.fault)
         env = lowered.env
         live = (self._buffers[self._slots.live], 4 * len(lowered.live))
         slot_of, values = self._memory.slot_of, self.graph.values
@@ -259,10 +257,12 @@ class Session:
             if node:
                 raise self._calls[int(node) - 1].error(
                     IndexOutOfRange,
-                    f"index {int(np.int32(value))} at position {int(position)} is out of range",
+                    f"index {int(value.astype(np.int32))} at position {int(position)} is out of range",
                 )
         return [
-            boundary.from_device(view[t.offset : t.offset + t.nbytes], self._live_spec(env, p.value))
+            boundary.from_device(
+                view[t.offset : t.offset + t.nbytes], self._live_spec(env, p.value)
+            )
             for p, t in zip(self.graph.outputs, variant.plan.outputs, strict=True)
         ]
 

@@ -140,7 +140,17 @@ class SymInt:
 
 
 Value: TypeAlias = (
-    Tensor | Null | Int | Double | Bool | String | IntList | DoubleList | BoolList | ValueList | SymInt
+    Tensor
+    | Null
+    | Int
+    | Double
+    | Bool
+    | String
+    | IntList
+    | DoubleList
+    | BoolList
+    | ValueList
+    | SymInt
 )
 
 
