@@ -54,6 +54,11 @@ LINUX_HARDWARE_FLAGS = (
     "--disable-vulkan-surface",
 )
 
+INSTALL_ADVICE = (
+    f"run `{sys.executable} -m playwright install --with-deps chromium`, "
+    "or on Debian `sudo apt-get install -y chromium`"
+)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -108,21 +113,29 @@ def choose_browser(settings: Settings, playwrights_own: Path) -> Path:
     if found is None:
         raise NoAdapter(
             f"no browser: neither {playwrights_own} nor any of {', '.join(SYSTEM_NAMES)} on PATH; "
-            f"run `{Path(sys.executable)} -m playwright install --with-deps chromium`, "
-            "or on Debian `apt-get install chromium`"
+            + INSTALL_ADVICE
         )
     return found
 
 
-async def launch(playwright: Playwright, settings: Settings) -> Browser:
-    """Start a headless browser as the settings say."""
-    executable = choose_browser(settings, Path(playwright.chromium.executable_path))
-    return await playwright.chromium.launch(
-        executable_path=executable,
-        headless=True,
-        args=settings.flags(),
-        timeout=settings.launch_s * 1000,
-    )
+async def launch(playwright: Playwright, settings: Settings, executable: Path) -> Browser:
+    """Start a headless browser as the settings say.
+
+    Raises:
+        NoAdapter: it does not start; the message has its first words and what to do.
+    """
+    from playwright.async_api import Error
+
+    try:
+        return await playwright.chromium.launch(
+            executable_path=executable,
+            headless=True,
+            args=settings.flags(),
+            timeout=settings.launch_s * 1000,
+        )
+    except Error as error:
+        words = "\n".join(error.message.strip().splitlines()[:8])
+        raise NoAdapter(f"{executable} does not start; {INSTALL_ADVICE}\n{words}") from error
 
 
 def _is_linux() -> bool:

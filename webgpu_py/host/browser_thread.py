@@ -10,11 +10,12 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from webgpu_py.errors import NoAdapter
-from webgpu_py.host.browser import Settings, launch
+from webgpu_py.host.browser import Settings, choose_browser, launch
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page, Playwright
@@ -28,6 +29,7 @@ class BrowserThread:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.browser: Browser | None = None
+        self.executable: Path | None = None
         self._playwright: Playwright | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -47,7 +49,9 @@ class BrowserThread:
 
         async def begin() -> None:
             self._playwright = await async_playwright().start()
-            self.browser = await launch(self._playwright, self.settings)
+            own = Path(self._playwright.chromium.executable_path)
+            self.executable = choose_browser(self.settings, own)
+            self.browser = await launch(self._playwright, self.settings, self.executable)
 
         self._thread.start()
         try:

@@ -14,7 +14,12 @@ from pathlib import Path
 
 from webgpu_py.errors import NoAdapter
 from webgpu_py.host import fetch
-from webgpu_py.host.browser import RECORD, recorded_browser, system_browser
+from webgpu_py.host.browser import (
+    INSTALL_ADVICE,
+    RECORD,
+    recorded_browser,
+    system_browser,
+)
 from webgpu_py.host.paths import cache_dir
 
 DOWNLOAD_S = 600.0
@@ -37,9 +42,8 @@ def ensure_chromium() -> Path:
     found = _playwrights_own() or _working(system_browser()) or _from_apt()
     if found is None:
         raise NoAdapter(
-            "no usable Chromium: Playwright's download failed and the system has none; run "
-            f"`{_install_command()}` where the network allows it, "
-            "or on Debian `sudo apt-get install -y chromium`"
+            "no usable Chromium: Playwright's download failed and the system has none; "
+            + INSTALL_ADVICE
         )
     with fetch.replacing(cache_dir() / RECORD) as temporary:
         temporary.write_text(f"{found}\n", encoding="utf-8")
@@ -110,7 +114,3 @@ def _runs(path: Path) -> bool:
 
 def _is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
-def _install_command() -> str:
-    return f"{sys.executable} -m playwright install --with-deps chromium"

@@ -26,3 +26,8 @@ def development_mounts(wheels: Path | None = None) -> dict[str, Path]:
         WHEEL_URL: wheel.path,
         "/models/": cache_dir() / "models",
     }
+
+
+def fresh_wheel() -> bytes:
+    """The package packed as it is now: a server that asks at every request serves every edit."""
+    return build_wheel(cache_dir() / "wheel").path.read_bytes()

@@ -59,14 +59,14 @@ class Server:
     """Serve `mounts` (URL prefix -> folder or file) until `stop` or the end of a `with` block.
 
     `headers` go out with every response and may be changed while the server runs. `sinks` (URL
-    prefix -> function) take POSTs, `pages` (exact path -> bytes) are served from memory; `log`
-    keeps every request.
+    prefix -> function) take POSTs, `pages` (exact path -> bytes, or a function that gives them) are
+    served from memory; `log` keeps every request.
     """
 
     mounts: dict[str, Path]
     headers: dict[str, str] = field(default_factory=dict)
     sinks: dict[str, Sink] = field(default_factory=dict)
-    pages: dict[str, bytes] = field(default_factory=dict)
+    pages: dict[str, bytes | Callable[[], bytes]] = field(default_factory=dict)
     host: str = "127.0.0.1"
     port: int = 0
     log: list[Request] = field(default_factory=list)
@@ -158,7 +158,8 @@ class _Handler(BaseHTTPRequestHandler):
         page = self.server.site.pages.get(path)
         if page is not None:
             kind = {"Content-Type": _mime(Path(path)), "Cache-Control": "no-store"}
-            self._send(HTTPStatus.OK, page, kind, body=body)
+            data = page() if callable(page) else page
+            self._send(HTTPStatus.OK, data, kind, body=body)
             return
         found = self.server.site.locate(path)
         if found is None:

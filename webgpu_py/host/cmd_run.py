@@ -1,0 +1,55 @@
+"""`webgpu-py run MODEL.pte --inputs in.npz --outputs out.npz`: one call of one method."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+import numpy as np
+
+from webgpu_py.commands import run_program, shared_device
+from webgpu_py.sources import FileSource
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("model", type=Path, metavar="MODEL.pte")
+    parser.add_argument("--inputs", type=Path, required=True, metavar="IN.npz")
+    parser.add_argument("--outputs", type=Path, required=True, metavar="OUT.npz")
+    parser.add_argument("--method", default="forward")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit status 0; errors are raised."""
+    with np.load(args.inputs, allow_pickle=False) as arrays:
+        inputs = {name: arrays[name] for name in arrays.files}
+    external = sorted(args.model.parent.glob("*.ptd"))
+    if args.device == "browser":
+        found = _in_browser(args, external, inputs)
+    else:
+        found = asyncio.run(_on_host(args, external, inputs))
+    np.savez(args.outputs, **found)  # type: ignore[arg-type]
+    return 0
+
+
+async def _on_host(
+    args: argparse.Namespace, external: list[Path], inputs: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    device = await shared_device(args.device)
+    sources = [FileSource(p) for p in external]
+    return await run_program(device, FileSource(args.model), sources, args.method, inputs)
+
+
+def _in_browser(
+    args: argparse.Namespace, external: list[Path], inputs: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    from webgpu_py.host.browser import Settings
+    from webgpu_py.host.runner import BrowserRunner
+
+    with BrowserRunner(Settings()) as runner:
+        found: dict[str, np.ndarray] = runner.call(
+            "webgpu_py.commands:run_entry",
+            {"model": args.model, "external": external, "method": args.method, "inputs": inputs},
+        )
+    return found
