@@ -20,6 +20,9 @@ PROTOCOL_VERSION = 1
 """What both halves must speak; changed with every change of the calls below."""
 
 
+MODULE_TYPE = "text/javascript"
+
+
 class Bridge(Protocol):
     """An executor of plans. Handles are integers; arrays handed over are contiguous."""
 
@@ -264,9 +267,40 @@ async def _half_from_package() -> Any:
 
     from .assets import asset_text
 
-    options = _to_js({"type": "text/javascript"})
-    url = URL.createObjectURL(Blob.new(_to_js([asset_text("js/bridge.js")]), options))
+    def blob_url(text: str) -> str:
+        return str(URL.createObjectURL(Blob.new(_to_js([text]), _to_js({"type": MODULE_TYPE}))))
+
+    # A module in a blob: URL can't import its neighbour by a relative name.
+    neighbour = blob_url(asset_text("js/sources.js"))
+    main = blob_url(asset_text("js/bridge.js").replace("'./sources.js'", f"'{neighbour}'"))
     try:
-        return await run_js("(url) => import(url)")(url)
+        return await run_js("(url) => import(url)")(main)
     finally:
-        URL.revokeObjectURL(url)
+        URL.revokeObjectURL(main)
+        URL.revokeObjectURL(neighbour)
+
+
+class BrowserSource:
+    """Bytes that JavaScript holds or fetches: a URL, a dropped file, a cached download."""
+
+    def __init__(self, half: Any, handle: int, name: str, nbytes: int) -> None:
+        self._half = half
+        self.handle = handle
+        self.name = name
+        self.nbytes = nbytes
+
+    async def read(self, offset: int, nbytes: int) -> bytes:
+        """Exactly `nbytes` bytes from `offset`; FormatError, NetworkError."""
+        found = await _settled(self._half.readSource(self.handle, offset, nbytes))
+        return cast(bytes, found.to_bytes())
+
+    def close(self) -> None:
+        """Let JavaScript forget the source."""
+        self._half.dropSource(self.handle)
+
+
+async def open_url(url: str) -> BrowserSource:
+    """A URL as a source: read in ranges where the server has them. NetworkError, FormatError."""
+    half = await _registered_half()
+    found = (await _settled(half.openUrl(url))).to_py()
+    return BrowserSource(half, found["handle"], found["name"], found["nbytes"])

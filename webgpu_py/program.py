@@ -6,12 +6,15 @@ out = await program.forward(a, b)
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .bridge import open_url
 from .device import Device
 from .errors import DtypeError, FormatError, ShapeError, UnsupportedOperator
 from .formats import pte_records as pte
@@ -200,8 +203,8 @@ async def load(
     delegated or not, are reported together before anything is put on the device.
     Errors: FormatError, UnsupportedOperator, ShapeError, LimitExceeded.
     """
-    opened = open_source(source)
-    records = await read_pte(opened, [open_source(e) for e in external])
+    opened = await _open(source)
+    records = await read_pte(opened, [await _open(e) for e in external])
     graphs = await delegate_graphs(records)
     missing = missing_operators(records, graphs)
     if missing:
@@ -217,6 +220,13 @@ async def load(
             method.close()
         raise
     return Program(records, methods)
+
+
+async def _open(given: str | bytes | Source) -> Source:
+    """A source; in a browser a string is a URL, unless the file system of Pyodide has the path."""
+    if sys.platform == "emscripten" and isinstance(given, str) and not os.path.exists(given):
+        return await open_url(given)
+    return open_source(given)
 
 
 async def delegate_graphs(records: pte.PteProgram) -> dict[str, list[GraphIR]]:
@@ -275,7 +285,7 @@ async def _tensor(value: pte.PteTensor) -> np.ndarray | None:
 
 def _input(name: str, declared: Any, given: Any) -> Any:
     if not isinstance(declared, pte.PteTensor):
-        return given
+        return given.item() if isinstance(given, np.ndarray) else given
     array = np.asarray(given)
     if array.dtype != declared.dtype:
         raise DtypeError(f"{name} is {array.dtype}, the method takes {declared.dtype}")

@@ -13,17 +13,20 @@ from pathlib import Path
 from webgpu_py.commands import shared_device
 from webgpu_py.conformance import CaseResult, run_case
 from webgpu_py.errors import WebGPUPyError
+from webgpu_py.host.browser import Settings
+from webgpu_py.host.cli import add_device_arguments, browser_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
+    add_device_arguments(parser)
     parser.add_argument("folder", type=Path, metavar="DIR")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results here")
     parser.add_argument("--only", metavar="GLOB", help="cases whose op/case matches")
     parser.add_argument("--allow-missing", action="store_true")
 
 
-def run(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Exit status: 0 when nothing failed, erred or (unless allowed) was missing."""
     cases = [
         manifest.parent
@@ -31,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.only or fnmatch(_name(manifest), args.only)
     ]
     results = []
-    for result in _results(cases, args.device):
+    for result in _results(cases, args):
         results.append(result)
         print(result.line(), flush=True)
     if args.json:
@@ -50,13 +53,13 @@ def _name(manifest: Path) -> str:
     return f"{facts['op']}/{facts['case']}"
 
 
-def _results(cases: list[Path], kind: str) -> Iterator[CaseResult]:
-    if kind == "browser":
-        yield from _in_browser(cases)
+def _results(cases: list[Path], args: argparse.Namespace) -> Iterator[CaseResult]:
+    if args.device == "browser":
+        yield from _in_browser(cases, browser_settings(args))
         return
     with asyncio.Runner() as loop:
         for case in cases:
-            yield loop.run(_on_host(case, kind))
+            yield loop.run(_on_host(case, args.device))
 
 
 async def _on_host(case: Path, kind: str) -> CaseResult:
@@ -67,11 +70,10 @@ async def _on_host(case: Path, kind: str) -> CaseResult:
     return await run_case(read, await shared_device(kind), external)
 
 
-def _in_browser(cases: list[Path]) -> Iterator[CaseResult]:
-    from webgpu_py.host.browser import Settings
+def _in_browser(cases: list[Path], settings: Settings) -> Iterator[CaseResult]:
     from webgpu_py.host.runner import BrowserRunner
 
-    with BrowserRunner(Settings()) as runner:
+    with BrowserRunner(settings) as runner:
         for case in cases:
             files = {p.name: p for p in case.iterdir() if p.is_file()}
             try:

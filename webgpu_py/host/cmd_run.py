@@ -9,18 +9,20 @@ from pathlib import Path
 import numpy as np
 
 from webgpu_py.commands import run_program, shared_device
+from webgpu_py.host.cli import add_device_arguments, browser_settings
 from webgpu_py.sources import FileSource
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
+    add_device_arguments(parser)
     parser.add_argument("model", type=Path, metavar="MODEL.pte")
     parser.add_argument("--inputs", type=Path, required=True, metavar="IN.npz")
     parser.add_argument("--outputs", type=Path, required=True, metavar="OUT.npz")
     parser.add_argument("--method", default="forward")
 
 
-def run(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Exit status 0; errors are raised."""
     with np.load(args.inputs, allow_pickle=False) as arrays:
         inputs = {name: arrays[name] for name in arrays.files}
@@ -44,10 +46,9 @@ async def _on_host(
 def _in_browser(
     args: argparse.Namespace, external: list[Path], inputs: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    from webgpu_py.host.browser import Settings
     from webgpu_py.host.runner import BrowserRunner
 
-    with BrowserRunner(Settings()) as runner:
+    with BrowserRunner(browser_settings(args)) as runner:
         found: dict[str, np.ndarray] = runner.call(
             "webgpu_py.commands:run_entry",
             {"model": args.model, "external": external, "method": args.method, "inputs": inputs},

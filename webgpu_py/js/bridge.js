@@ -1,6 +1,8 @@
 // The JavaScript half of the bridge: owns the GPUDevice, replays plans that Python decided.
 // Everything is addressed by integer handles; calls mirror webgpu_py/bridge.py one to one.
 
+import {urlSource} from './sources.js';
+
 export const PROTOCOL_VERSION = 1;
 
 const USEFUL_FEATURES = ['timestamp-query', 'shader-f16', 'subgroups'];
@@ -71,7 +73,7 @@ export async function open(options = {}) {
   const device = nextHandle++;
   const state = {
     gpu, owned: !options.device, lost: null, errors: [],
-    buffers: new Map(), pipelines: new Map(), plans: new Map(), sources: new Map(),
+    buffers: new Map(), pipelines: new Map(), plans: new Map(),
   };
   state.whenLost = gpu.lost.then((info) => {
     state.lost = new BridgeError('DeviceLost', `The GPU device was lost (${info.reason}): ${info.message || 'no reason given'}. Build the session again.`);
@@ -217,20 +219,29 @@ export async function read(device, handle, offset, nbytes) {
 
 // ---- sources: bytes that go to the GPU without passing through Python
 
-/** Register a source: {name, nbytes, read(offset, nbytes) -> Promise<Uint8Array>}. */
-export function addSource(device, source) {
+const sources = new Map();
+
+/** Register a source of sources.js; any device may upload from it. */
+export function addSource(source) {
   const handle = nextHandle++;
-  stateOf(device).sources.set(handle, source);
+  sources.set(handle, source);
   return handle;
 }
 
-export async function readSource(device, handle, offset, nbytes) {
-  const state = stateOf(device);
-  return await orLost(state, state.sources.get(handle).read(offset, nbytes));
+/** Open a URL as a source: {handle, name, nbytes}. */
+export async function openUrl(url) {
+  const source = await urlSource(url);
+  return {handle: addSource(source), name: source.name, nbytes: source.nbytes};
 }
 
-export function dropSource(device, handle) {
-  devices.get(device)?.sources.delete(handle);
+export async function readSource(handle, offset, nbytes) {
+  const source = sources.get(handle);
+  if (!source) throw new BridgeError('WebGPUPyError', `source ${handle} was dropped`);
+  return await source.read(offset, nbytes);
+}
+
+export function dropSource(handle) {
+  sources.delete(handle);
 }
 
 const UPLOAD_STEP = 8 << 20;
@@ -238,7 +249,7 @@ const UPLOAD_STEP = 8 << 20;
 export async function upload(device, handle, offset, source, sourceOffset, nbytes) {
   const state = stateOf(device);
   for (let done = 0; done < nbytes; done += UPLOAD_STEP) {
-    const bytes = await readSource(device, source, sourceOffset + done, Math.min(UPLOAD_STEP, nbytes - done));
+    const bytes = await orLost(state, readSource(source, sourceOffset + done, Math.min(UPLOAD_STEP, nbytes - done)));
     if (state.lost) throw state.lost;
     writeBytes(state, state.buffers.get(handle), offset + done, bytes);
   }

@@ -1,0 +1,77 @@
+"""What the command line does on a device: the same functions on CPython and in a page's worker.
+
+Functions named `*_entry` are called in a browser by `webgpu_py.entry`; files arrive as URLs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .bridge import open_url
+from .conformance import run_case
+from .device import Device, request_device
+from .errors import ShapeError
+from .graph.values import Source
+from .program import load
+
+_devices: dict[str, Device] = {}
+
+
+async def shared_device(kind: Any) -> Device:
+    """The one device of that kind that this process uses."""
+    if kind not in _devices:
+        _devices[kind] = await request_device(kind)
+    return _devices[kind]
+
+
+async def run_program(
+    device: Device,
+    source: Source | bytes,
+    external: Sequence[Source],
+    method: str,
+    inputs: Mapping[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """`out0, out1, ...` of a method on `arg0, arg1, ...`, and inputs it changed as `argN`."""
+    wanted = [f"arg{i}" for i in range(len(inputs))]
+    if set(wanted) != set(inputs):
+        raise ShapeError(f"inputs must be named {', '.join(wanted)}; got {', '.join(inputs)}")
+    given = [inputs[name] for name in wanted]
+    program = await load(source, device=device, external=external)
+    try:
+        result = await program.method(method).run([a.copy() for a in given])
+    finally:
+        program.close()
+    found = {f"out{i}": np.asarray(a) for i, a in enumerate(result.outputs)}
+    for i, (before, after) in enumerate(zip(given, result.inputs, strict=True)):
+        if not np.array_equal(before, after):
+            found[f"arg{i}"] = np.asarray(after)
+    return found
+
+
+async def run_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, np.ndarray]:
+    """`run_program` in the browser: `model`, `external` (URLs), `method`, `inputs`."""
+    return await run_program(
+        await shared_device("browser"),
+        await open_url(args["model"]),
+        [await open_url(url) for url in args["external"]],
+        args["method"],
+        args["inputs"],
+    )
+
+
+async def conformance_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, Any]:
+    """`run_case` in the browser: `files` maps names to URLs."""
+    files: dict[str, str] = args["files"]
+
+    async def read(name: str) -> bytes:
+        source = await open_url(files[name])
+        try:
+            return await source.read(0, source.nbytes)
+        finally:
+            source.close()
+
+    external = [name for name in files if name.endswith(".ptd")]
+    return (await run_case(read, await shared_device("browser"), external)).as_dict()
