@@ -32,11 +32,16 @@ from .values import (
 
 @dataclass(slots=True)
 class Env:
-    """What differs from run to run: live dims, symbolic integers, and the host's inputs."""
+    """What differs from run to run: live dims, symbolic integers, and the host's inputs.
+
+    `maximal` says that dims are the bounds of a build: symbolic integers that come from data hold
+    their initial value, so a shape rule that reads one prefers the declared result.
+    """
 
     dims: dict[ValueId, tuple[int, ...]] = field(default_factory=dict)
     symints: dict[ValueId, int] = field(default_factory=dict)
     host: dict[ValueId, np.ndarray] = field(default_factory=dict)
+    maximal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +135,11 @@ class Call:
         return isinstance(self.value(name), Null)
 
     def is_symint(self, name: str) -> bool:
-        """Whether an argument is a SymInt."""
-        return isinstance(self.value(name), SymInt)
+        """Whether an argument is a SymInt, or a list with one in it."""
+        value = self.value(name)
+        if isinstance(value, ValueList):
+            return any(isinstance(self.graph.values[i], SymInt) for i in value.items)
+        return isinstance(value, SymInt)
 
     def _wrong(self, name: str, wanted: str, value: object) -> WebGPUPyError:
         return self.error(
@@ -258,7 +266,12 @@ class Call:
 
     def out(self, position: builtins.int = 0) -> TensorRef:
         """A result tensor."""
-        return self.ref(self.result_ids[position], self.operator.signature.results[position])
+        return self.ref(self.result_ids[position], self.result_name(position))
+
+    def result_name(self, position: builtins.int) -> str:
+        """Name of a result; an operator with one name for a list numbers them."""
+        names = self.operator.signature.results
+        return names[position] if position < len(names) else f"{names[-1]}[{position}]"
 
     def declared(self, position: builtins.int = 0) -> TensorSpec | None:
         """The maximal spec that a program from a file declares for a result, if it does."""

@@ -38,7 +38,7 @@ def resolve(graph: GraphIR) -> list[Call]:
 
 def maximal(graph: GraphIR) -> Env:
     """Maximal dims, and the SymInts' initial values."""
-    env = Env()
+    env = Env(maximal=True)
     for i, value in enumerate(graph.values):
         if isinstance(value, Tensor):
             env.dims[i] = value.spec.dims
@@ -59,6 +59,7 @@ def propagate(
     The session's own state is untouched, so a failure leaves it usable.
     """
     env = maximal(graph)
+    env.maximal = not (inputs or symints)
     env.dims.update(inputs)
     env.host.update(host)
     env.symints.update(symints or {})
@@ -78,10 +79,10 @@ def infer_into(call: Call) -> None:
     specs = op.infer(call)
     if len(specs) < len(results):
         raise call.error(ShapeError, f"{len(results)} results, this call gives {len(specs)}")
-    for i, spec, name in zip(results, specs, op.signature.results, strict=False):
+    for at, (i, spec) in enumerate(zip(results, specs, strict=False)):
         value = call.graph.values[i]
         if isinstance(value, Tensor):
-            _check_result(call, name, value.spec, spec)
+            _check_result(call, call.result_name(at), value.spec, spec)
             env.dims[i] = spec.dims
 
 
