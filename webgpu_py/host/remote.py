@@ -47,10 +47,10 @@ class RemoteWorker:
         """
         self.console.clear()
         self.page = self.thread.new_page()
-        self.page.on("console", lambda m: self.console.append(f"{m.type}: {m.text}"))
-        self.page.on("pageerror", lambda e: self.console.append(f"error: {e}"))
 
         async def load() -> Any:
+            self.page.on("console", lambda m: self.console.append(f"{m.type}: {m.text}"))
+            self.page.on("pageerror", lambda e: self.console.append(f"error: {e}"))
             await self.page.expose_function("onRemoteEvent", self._event)
             report = self._on_progress
             if report is not None:
