@@ -1,0 +1,72 @@
+//! lib: grid, tile
+// y = alpha * a . b + beta * c, batched; every operand has strides, so transposes cost nothing.
+
+struct Params {
+    rows: u32,
+    cols: u32,
+    depth: u32,
+    batch: u32,
+    a_row: u32,
+    a_k: u32,
+    a_batch: u32,
+    b_col: u32,
+    b_k: u32,
+    b_batch: u32,
+    c_row: u32,
+    c_col: u32,
+    y_row: u32,
+    y_col: u32,
+    y_batch: u32,
+    col_offset: u32,
+    alpha: f32,
+    beta: f32,
+}
+
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read> b: array<f32>;
+@group(0) @binding(2) var<storage, read> c: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(10) var<uniform> params: Params;
+
+var<private> batch: u32;
+
+fn a_at(row: u32, k: u32) -> f32 {
+    return a[batch * params.a_batch + row * params.a_row + k * params.a_k];
+}
+
+fn b_at(col: u32, k: u32) -> f32 {
+    return b[batch * params.b_batch + col * params.b_col + k * params.b_k];
+}
+
+@compute @workgroup_size(wg_size)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let edge = 4u * side;
+    let across = (params.cols + edge - 1u) / edge;
+    let tiles = across * ((params.rows + edge - 1u) / edge);
+    let at = group_index(group, groups);
+    if (at >= tiles * params.batch) {
+        return;
+    }
+    batch = at / tiles;
+    let tile = at % tiles;
+    let origin = vec2<u32>(tile / across, tile % across) * edge;
+    var sum = tile_product(origin, vec2<u32>(params.rows, params.cols), params.depth, lane);
+    for (var i = 0u; i < 4u; i++) {
+        let row = origin.x + lane / side * 4u + i;
+        for (var j = 0u; j < 4u; j++) {
+            let col = origin.y + lane % side * 4u + j;
+            if (row < params.rows && col < params.cols) {
+                let place = params.col_offset + col;
+                var value = params.alpha * sum[i][j];
+                if (params.beta != 0.0) {
+                    value += params.beta * c[row * params.c_row + place * params.c_col];
+                }
+                y[batch * params.y_batch + row * params.y_row + place * params.y_col] = value;
+            }
+        }
+    }
+}
