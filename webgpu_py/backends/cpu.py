@@ -131,7 +131,8 @@ class CpuBridge:
         assert isinstance(value, Tensor)
         spec = TensorSpec(value.spec.dtype, env.dims[value_id])
         buffer = self._buffers[plan.buffer_of[value_id]]
-        return buffer[: spec.nbytes].view(spec.dtype).reshape(spec.dims)
+        start = plan.offset_of.get(value_id, 0)
+        return buffer[start : start + spec.nbytes].view(spec.dtype).reshape(spec.dims)
 
     def destroy_plan(self, plan: int) -> None:
         """See Bridge."""

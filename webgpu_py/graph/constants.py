@@ -33,8 +33,8 @@ def _converted(raw: bytes | np.ndarray, stored: str, dtype: str) -> np.ndarray:
     raise DtypeError(f"a {stored} constant can't become {dtype}")
 
 
-async def upload_constant(bridge: Bridge, buffer: int, constant: Constant) -> None:
-    """Write a constant's bytes into a buffer, converting where the stored dtype differs.
+async def upload_constant(bridge: Bridge, buffer: int, constant: Constant, at: int = 0) -> None:
+    """Write a constant's bytes into a buffer at byte `at`, converting where the stored dtype differs.
 
     Bytes of a `source` go there directly, without Python's heap, when no conversion is needed.
     """
@@ -44,10 +44,11 @@ async def upload_constant(bridge: Bridge, buffer: int, constant: Constant) -> No
         if constant.data is not None:
             data = np.frombuffer(_bytes_of(constant.data), np.uint8)
             _check_length(constant, data.nbytes, spec.nbytes)
-            bridge.write(buffer, 0, data[: spec.nbytes])
-        elif constant.source is not None:
+            bridge.write(buffer, at, data[: spec.nbytes])
+        else:
+            assert constant.source is not None
             _check_length(constant, constant.nbytes, spec.nbytes)
-            await bridge.upload(buffer, 0, constant.source, constant.offset, spec.nbytes)
+            await bridge.upload(buffer, at, constant.source, constant.offset, spec.nbytes)
         return
     if stored not in _STORED_ITEMSIZE:
         raise DtypeError(f"a {stored} constant can't become {spec.dtype}")
@@ -58,7 +59,13 @@ async def upload_constant(bridge: Bridge, buffer: int, constant: Constant) -> No
     for start in range(0, spec.numel, step):
         count = min(step, spec.numel - start)
         raw = await _read(constant, start * item, count * item)
-        bridge.write(buffer, 4 * start, _converted(raw, stored, spec.dtype).view(np.uint8))
+        bridge.write(buffer, at + 4 * start, _converted(raw, stored, spec.dtype).view(np.uint8))
+
+
+def _clear(bridge: Bridge, buffer: int, nbytes: int) -> None:
+    zeros = np.zeros(min(nbytes, BLOCK_NBYTES), np.uint8)
+    for start in range(0, nbytes, BLOCK_NBYTES):
+        bridge.write(buffer, start, zeros[: nbytes - start])
 
 
 def _bytes_of(data: np.ndarray | bytes) -> memoryview:

@@ -218,13 +218,15 @@ class Lowering:
             what, slot, offset, nbytes = "scratch", operand.slot, 0, padded(operand.nbytes)
         elif isinstance(operand, Slice):
             what, slot = operand.tensor.name, self._memory.slot_of[operand.tensor.id]
-            offset, nbytes = operand.offset, padded(operand.nbytes)
+            base = self._memory.offset_of.get(operand.tensor.id, 0)
+            offset, nbytes = base + operand.offset, padded(operand.nbytes)
             if offset % self.limits.min_storage_buffer_offset_alignment:
                 raise KeyError(f"kernel {kernel.name}: {what} slice at {offset} is not aligned")
             nbytes = min(nbytes, self._memory.slots[slot].nbytes - offset)
         else:
             what, slot = operand.name, self._memory.slot_of[operand.id]
-            offset, nbytes = 0, padded(operand.max_spec.nbytes)
+            offset = self._memory.offset_of.get(operand.id, 0)
+            nbytes = padded(operand.max_spec.nbytes)
         limit = self.limits.max_storage_buffer_binding_size
         if nbytes > limit:
             raise self._call.error(

@@ -6,13 +6,19 @@ Constants, prepacked and mutated tensors have slots of their own that persist be
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Literal
 
 from .call import Call
 from .limits import padded
 from .values import GraphIR, Tensor, ValueId, ValueList
+
+ARENA_NBYTES = 64 << 20
+"""Stored weights that are on the device at once while they are prepacked."""
+
+ARENA_ALIGN = 256
+"""WebGPU's largest minStorageBufferOffsetAlignment."""
 
 SlotKind = Literal["weights", "state", "activations", "transient"]
 
@@ -32,15 +38,30 @@ class Upload:
 
     constant: int
     slot: int
+    offset: int = 0
+
+
+@dataclass(slots=True)
+class Batch:
+    """Nodes that run once at build, one after the other, after their constants were uploaded."""
+
+    nodes: set[int] = field(default_factory=set)
+    uploads: list[Upload] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class MemoryPlan:
-    """Slots, the slot of every tensor value, uploads, and nodes that need no dispatch."""
+    """Slots, the slot of every tensor value, uploads, and nodes that need no dispatch.
+
+    Constants that only feed work done once lie at `offset_of` in one transient arena; the batches
+    fill it in turn, so that prepacking never holds a second copy of the model.
+    """
 
     slots: list[Slot] = field(default_factory=list)
     slot_of: dict[ValueId, int] = field(default_factory=dict)
+    offset_of: dict[ValueId, int] = field(default_factory=dict)
     uploads: list[Upload] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
     elided: set[int] = field(default_factory=set)
     once: set[int] = field(default_factory=set)
 
@@ -175,6 +196,10 @@ def _assign(
     by_key: dict[str, int] = {}
     slots: dict[ValueId, int] = {}
     roots = {groups.find(i): c for i, c in constant_of.items() if i not in state}
+    uses = Counter(
+        root for c in calls if c.index in plan.once for root in {groups.find(i) for i in _reads(c)}
+    )
+    shared = {root for root, n in uses.items() if n > 1}
     for i, c in state.items():
         if i in first or i in last:
             slots[i] = plan.add(nbytes[i], "state", f"state {i}")
@@ -182,13 +207,14 @@ def _assign(
     for root, c in roots.items():
         if root not in first:
             continue
+        if root in once_only and root not in shared:
+            continue
         key = graph.constants[c].key
-        kind: SlotKind = "transient" if root in once_only else "weights"
-        if key is not None and key in by_key and plan.slots[by_key[key]].kind == kind:
+        if key is not None and key in by_key:
             slots[root] = by_key[key]
             if plan.slots[by_key[key]].nbytes >= nbytes[root]:
                 continue
-        slots[root] = plan.add(nbytes[root], kind, f"constant {c}")
+        slots[root] = plan.add(nbytes[root], "weights", f"constant {c}")
         plan.uploads.append(Upload(c, slots[root]))
         if key is not None:
             by_key[key] = slots[root]
@@ -197,11 +223,43 @@ def _assign(
         if root in first and root not in slots:
             kept: SlotKind = "weights" if i in prepacked else "state"
             slots[root] = plan.add(nbytes[root], kept, f"value {i}")
+    transient = {r: c for r, c in roots.items() if r in first and r not in slots}
+    _batch(calls, plan, groups, transient, nbytes, slots)
     _share(plan, first, last, nbytes, slots)
     for i, value in enumerate(graph.values):
         root = groups.find(i)
         if isinstance(value, Tensor) and root in slots:
             plan.slot_of[i] = slots[root]
+
+
+def _batch(
+    calls: list[Call],
+    plan: MemoryPlan,
+    groups: _Groups,
+    transient: dict[ValueId, int],
+    nbytes: dict[ValueId, int],
+    slots: dict[ValueId, int],
+) -> None:
+    """Fill the arena: each once-node's own constants, until the next would not fit."""
+    need = {root: -(-padded(nbytes[root]) // ARENA_ALIGN) * ARENA_ALIGN for root in transient}
+    largest = max((sum(need.get(groups.find(i), 0) for i in _reads(c)) for c in calls), default=0)
+    room = min(sum(need.values()), max(ARENA_NBYTES, largest))
+    arena = plan.add(room, "transient", "stored weights on their way") if need else -1
+    used = 0
+    for call in calls:
+        if call.index not in plan.once:
+            continue
+        own = [r for r in dict.fromkeys(map(groups.find, _reads(call))) if r in transient]
+        if not plan.batches or used + sum(need[r] for r in own) > room:
+            plan.batches.append(Batch())
+            used = 0
+        batch = plan.batches[-1]
+        batch.nodes.add(call.index)
+        for root in own:
+            slots[root] = arena
+            plan.offset_of[root] = used
+            batch.uploads.append(Upload(transient[root], arena, used))
+            used += need[root]
 
 
 def _share(

@@ -59,6 +59,7 @@ class Plan:
     calls: list[Call] = field(default_factory=list)
     env: Env = field(default_factory=Env)
     buffer_of: dict[ValueId, int] = field(default_factory=dict)
+    offset_of: dict[ValueId, int] = field(default_factory=dict)
     symint_words: dict[ValueId, int] = field(default_factory=dict)
 
     @property

@@ -16,7 +16,7 @@ from .call import Call, Env
 from .constants import upload_constant
 from .limits import Limits
 from .lowering import Lowered, SessionSlots, lower
-from .memory import MemoryPlan, plan_memory
+from .memory import MemoryPlan, Upload, plan_memory
 from .plan import PipelineKey, Plan, encode, layout_transfers, specs_of
 from .shapes import DimsKey, dims_key, propagate, resolve
 from .values import Dim, GraphIR, Port, SymInt, Tensor, TensorSpec, ValueId
@@ -94,9 +94,9 @@ class Session:
         return session
 
     def _lower(self, env: Env) -> Lowered:
-        return lower(
-            self._calls, env, self._limits, self.device.features, self._memory, self._slots
-        )
+        # What is done once at build needs no second lowering for other live dims.
+        calls = [c for c in self._calls if not self._variants or c.index not in self._memory.once]
+        return lower(calls, env, self._limits, self.device.features, self._memory, self._slots)
 
     def _check_sizes(self) -> None:
         limit = self._limits.max_buffer_size
@@ -148,15 +148,16 @@ class Session:
         """Upload every constant once; run the operators that only rearrange constants."""
         bridge = self.device.bridge
         for upload in self._memory.uploads:
-            constant = self.graph.constants[upload.constant]
-            await upload_constant(bridge, self._buffers[upload.slot], constant)
-        if self._memory.once:
-            handles = await self._pipelines(lowered)
-            plan = encode(lowered.once, handles, self._buffers, self._limits, self._slots.fault)
-            plan.calls = [
-                c.with_env(lowered.env) for c in self._calls if c.index in self._memory.once
-            ]
+            await self._upload(upload)
+        handles = await self._pipelines(lowered)
+        for batch in self._memory.batches:
+            for upload in batch.uploads:
+                await self._upload(upload)
+            dispatches = [d for d in lowered.once if d.node in batch.nodes]
+            plan = encode(dispatches, handles, self._buffers, self._limits, self._slots.fault)
+            plan.calls = [c.with_env(lowered.env) for c in self._calls if c.index in batch.nodes]
             plan.buffer_of = {i: self._buffers[s] for i, s in self._memory.slot_of.items()}
+            plan.offset_of = self._memory.offset_of
             handle = await bridge.load_plan(plan)
             await bridge.run(handle, np.empty(0, np.uint8))
             bridge.destroy_plan(handle)
@@ -165,6 +166,11 @@ class Session:
         ]
         bridge.destroy_buffers(transient)
         self._transient = transient
+
+    async def _upload(self, upload: Upload, fresh: bool = True) -> None:
+        constant = self.graph.constants[upload.constant]
+        buffer = self._buffers[upload.slot]
+        await upload_constant(self.device.bridge, buffer, constant, upload.offset, fresh)
 
     # -- running
 
@@ -257,7 +263,8 @@ class Session:
             if node:
                 raise self._calls[int(node) - 1].error(
                     IndexOutOfRange,
-                    f"index {int(value.astype(np.int32))} at position {int(position)} is out of range",
+                    f"index {int(value.astype(np.int32))} at position {int(position)} "
+                    "is out of range",
                 )
         return [
             boundary.from_device(
@@ -279,11 +286,7 @@ class Session:
         async with self._lock:
             for upload in self._memory.uploads:
                 if self._memory.slots[upload.slot].kind == "state":
-                    await upload_constant(
-                        self.device.bridge,
-                        self._buffers[upload.slot],
-                        self.graph.constants[upload.constant],
-                    )
+                    await self._upload(upload, fresh=False)
 
     def memory(self) -> dict[str, int]:
         """Bytes held on the device by kind, equal to what was allocated; `total` adds them up."""

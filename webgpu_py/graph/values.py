@@ -175,7 +175,7 @@ class Source(Protocol):
 
 @dataclass(slots=True)
 class Constant:
-    """Bytes of a constant tensor: in memory (`data`), or a range of a `source`.
+    """Bytes of a constant tensor: in memory (`data`), a range of a `source`, or zeros (neither).
 
     `key` is equal for equal bytes (tied weights), so they are stored once. `dtype` is what the
     bytes hold: a float16 or bfloat16 constant becomes float32 on the way to the device.
