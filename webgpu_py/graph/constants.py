@@ -33,12 +33,19 @@ def _converted(raw: bytes | np.ndarray, stored: str, dtype: str) -> np.ndarray:
     raise DtypeError(f"a {stored} constant can't become {dtype}")
 
 
-async def upload_constant(bridge: Bridge, buffer: int, constant: Constant, at: int = 0) -> None:
-    """Write a constant's bytes into a buffer at byte `at`, converting where the stored dtype differs.
+async def upload_constant(
+    bridge: Bridge, buffer: int, constant: Constant, at: int = 0, fresh: bool = True
+) -> None:
+    """Write a constant's bytes into a buffer at byte `at`, converted to the device's dtype.
 
     Bytes of a `source` go there directly, without Python's heap, when no conversion is needed.
+    A constant with neither data nor source is zeros, which a fresh buffer holds already.
     """
     spec = constant.spec
+    if constant.data is None and constant.source is None:
+        if not fresh:
+            _clear(bridge, buffer, spec.nbytes)
+        return
     stored = constant.dtype or spec.dtype
     if stored == spec.dtype:
         if constant.data is not None:
