@@ -1,0 +1,90 @@
+//! lib: grid, live
+// Rotary position embedding of q and of k in one dispatch; a thread rotates one pair, or copies one
+// element past the rotary part. `arrangement` picks where a pair and its cos and sin lie.
+
+struct Params {
+    q_items: u32,
+    k_items: u32,
+    q_heads: u32,
+    k_heads: u32,
+    tokens: u32,
+    dim: u32,
+    rotary: u32,
+    rows: u32,
+    start: u32,
+}
+
+const PAIRS: u32 = 0u;  // (2i, 2i+1); tables [token, i]
+const HALVES: u32 = 1u; // (i, i + rotary/2); tables [start + token, element]
+// else: (2i, 2i+1); one table [token, element] of interleaved (cos, sin), bound twice
+
+override arrangement: u32 = 0u;
+
+@group(0) @binding(0) var<storage, read> q: array<f32>;
+@group(0) @binding(1) var<storage, read> k: array<f32>;
+@group(0) @binding(2) var<storage, read> cosines: array<f32>;
+@group(0) @binding(3) var<storage, read> sines: array<f32>;
+@group(0) @binding(4) var<storage, read_write> q_out: array<f32>;
+@group(0) @binding(5) var<storage, read_write> k_out: array<f32>;
+@group(0) @binding(10) var<uniform> params: Params;
+
+struct Pair {
+    at: vec2<u32>,
+    cosine: vec2<f32>,
+    sine: vec2<f32>,
+}
+
+// `row` is a head's row of x; `i` the pair in it.
+fn pair_of(row: u32, heads: u32, i: u32) -> Pair {
+    let token = (row / heads) % params.tokens;
+    let base = row * params.dim;
+    let half = params.rotary / 2u;
+    if (arrangement == PAIRS) {
+        let at = min(token, params.rows - 1u) * half + i;
+        return Pair(vec2(base + 2u * i, base + 2u * i + 1u), vec2(cosines[at]), vec2(sines[at]));
+    }
+    if (arrangement == HALVES) {
+        let table_row = min(u32(live[params.start]) + token, params.rows - 1u);
+        let at = table_row * params.rotary + i;
+        return Pair(
+            vec2(base + i, base + i + half),
+            vec2(cosines[at], cosines[at + half]),
+            vec2(sines[at], sines[at + half]),
+        );
+    }
+    let at = min(token, params.rows - 1u) * params.rotary + 2u * i;
+    return Pair(vec2(base + 2u * i, base + 2u * i + 1u), vec2(cosines[at]), vec2(sines[at + 1u]));
+}
+
+@compute @workgroup_size(wg_size)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    var item = linear_index(id, groups);
+    if (item >= params.q_items + params.k_items) {
+        return;
+    }
+    let half = params.rotary / 2u;
+    let items = half + params.dim - params.rotary;
+    let is_q = item < params.q_items;
+    item = select(item - params.q_items, item, is_q);
+    let row = item / items;
+    let i = item % items;
+    if (i >= half) {
+        let at = row * params.dim + params.rotary + i - half;
+        if (is_q) {
+            q_out[at] = q[at];
+        } else {
+            k_out[at] = k[at];
+        }
+        return;
+    }
+    let p = pair_of(row, select(params.k_heads, params.q_heads, is_q), i);
+    if (is_q) {
+        let x = vec2(q[p.at.x], q[p.at.y]);
+        q_out[p.at.x] = x.x * p.cosine.x - x.y * p.sine.x;
+        q_out[p.at.y] = x.y * p.cosine.y + x.x * p.sine.y;
+    } else {
+        let x = vec2(k[p.at.x], k[p.at.y]);
+        k_out[p.at.x] = x.x * p.cosine.x - x.y * p.sine.x;
+        k_out[p.at.y] = x.y * p.cosine.y + x.x * p.sine.y;
+    }
+}
