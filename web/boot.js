@@ -2,7 +2,7 @@
 
 /**
  * @typedef {object} Progress
- * @property {'python'|'packages'|'webgpu_py'|'ready'} stage
+ * @property {'python'|'webgpu_py'|'ready'} stage  Pyodide with its packages, this package, done
  * @property {number} loaded  bytes that have arrived in this stage
  * @property {number} total   bytes the stage is known to need so far; 0 when no size is known
  * @property {string} [file]  the file that moved last
@@ -19,14 +19,19 @@
  */
 export async function bootPyodide({ pyodideURL, jsHalf, packages = [], wheelURL, onProgress }) {
   const folder = new URL(pyodideURL.replace(/\/?$/, '/'), self.location.href).href;
+  const wheel = wheelURL && new URL(wheelURL, self.location.href).href;
+  const wanted = ['numpy', 'flatbuffers', ...packages, ...(wheel ? [] : ['webgpu-py'])];
   const meter = new Meter(onProgress ?? (() => {}));
   try {
     meter.enter('python');
+    meter.ahead(['pyodide.asm.wasm', 'python_stdlib.zip'].map((name) => folder + name));
+    if (wheel) meter.ahead([wheel]);
+    const locked = fetchPackagesAhead(meter, folder, wanted);
     const { loadPyodide } = await import(folder + 'pyodide.mjs');
     const py = await loadPyodide({ indexURL: folder });
 
     meter.enter('packages');
-    const wanted = ['numpy', 'flatbuffers', ...packages, ...(wheelURL ? [] : ['webgpu-py'])];
+    await locked;
     await py.loadPackage(wanted, { messageCallback: () => {} });
     const missing = wanted.filter((name) => !(name in py.loadedPackages));
     if (missing.length) {
@@ -34,10 +39,10 @@ export async function bootPyodide({ pyodideURL, jsHalf, packages = [], wheelURL,
     }
 
     meter.enter('webgpu_py');
-    if (wheelURL) {
-      const response = await fetch(new URL(wheelURL, self.location.href));
+    if (wheel) {
+      const response = await fetch(wheel);
       if (!response.ok) {
-        throw bootError(`${wheelURL}: HTTP ${response.status} instead of a wheel`);
+        throw bootError(`${wheel}: HTTP ${response.status} instead of a wheel`);
       }
       py.unpackArchive(await response.arrayBuffer(), 'wheel');
     }
@@ -53,12 +58,52 @@ function bootError(message) {
   return Object.assign(new Error(message), { code: 'NetworkError' });
 }
 
-// Pyodide fetches its files itself and reports no bytes, so fetch is counted while it starts.
+// Pyodide asks for its packages only after it has started; the lock says earlier which they are.
+async function fetchPackagesAhead(meter, folder, wanted) {
+  try {
+    const response = await meter.fetch.call(self, folder + 'pyodide-lock.json');
+    const { packages } = await response.json();
+    const names = new Set();
+    const add = (name) => {
+      const entry = packages[name.toLowerCase().replaceAll('_', '-')];
+      if (!entry || names.has(name)) return;
+      names.add(name);
+      entry.depends.forEach(add);
+      meter.ahead([folder + entry.file_name], { integrity: integrityOf(entry.sha256) });
+    };
+    wanted.forEach(add);
+  } catch {
+    // A head start only: what is wrong with the lock, Pyodide says better.
+  }
+}
+
+function integrityOf(hex) {
+  const bytes = hex.match(/../g).map((pair) => parseInt(pair, 16));
+  return 'sha256-' + btoa(String.fromCharCode(...bytes));
+}
+
+// Pyodide fetches its files itself and reports no bytes, so fetch is counted while it starts, and
+// what was asked for ahead of it is handed over when it comes to ask.
 class Meter {
   constructor(report) {
     this.report = report;
     this.fetch = self.fetch;
-    self.fetch = async (resource, options) => this.count(resource, await this.fetch.call(self, resource, options));
+    this.early = new Map();
+    self.fetch = async (resource, options) => {
+      const url = String(resource.url ?? resource);
+      const early = this.early.get(url);
+      this.early.delete(url);
+      return early ?? this.count(resource, await this.fetch.call(self, resource, options));
+    };
+  }
+
+  ahead(urls, options) {
+    for (const url of urls) {
+      const response = this.fetch.call(self, url, options).then((found) => this.count(url, found));
+      // Whoever asks for it sees the failure; nobody has to ask.
+      response.catch(() => {});
+      this.early.set(url, response);
+    }
   }
 
   enter(stage) {

@@ -1,0 +1,92 @@
+// Every message between the page and its worker, in one place: plain structured-clone data, request
+// ids, typed errors. Neither side acts on a message that is not described here.
+
+/** Changed with every change of the messages below; a page and a worker of two releases refuse each other. */
+export const MESSAGES_VERSION = 1;
+
+/** What a page may ask its worker for; each is a method of webgpu_py/page.py's service. */
+export const METHODS = Object.freeze([
+  'device', // () -> {info, limits, features}
+  'open', // ({source, options}) -> {kind: 'program' | 'model', ...}
+  'look', // ({prompt}) -> tokens, first layer, kernels, memory
+  'run', // ({method, inputs, profile}) -> outputs of a program
+  'reset', // () -> a program's caches, or a conversation, are as at first
+  'chat', // ({messages, options}) -> the finished answer; pieces arrive as events
+  'generate', // ({prompt, options}) -> the same for raw text
+  'tokenize', // ({text}) -> ids
+  'memory', // () -> {gpu, python_heap, ...}
+  'close', // () -> everything of the open file is freed
+]);
+
+/**
+ * @typedef {{code: string, message: string}} ErrorRecord
+ *
+ * @typedef {{kind: 'start', version: number, packages: string[]}
+ *   | {kind: 'call', id: number, method: string, args: any}
+ *   | {kind: 'cancel', id: number}} ToWorker
+ *
+ * @typedef {{kind: 'ready', info: {pyodide: string, version: string}}
+ *   | {kind: 'failed', error: ErrorRecord}
+ *   | {kind: 'progress', id: number, progress: Progress}
+ *   | {kind: 'event', id: number, event: any}
+ *   | {kind: 'result', id: number, value: any}
+ *   | {kind: 'error', id: number, error: ErrorRecord}} ToPage
+ *
+ * @typedef {object} Progress
+ * @property {string} stage    python | packages | webgpu_py | header | weights | kernels ...
+ * @property {number} loaded   bytes or items done in this stage
+ * @property {number} total    0 when it is not known yet
+ * @property {'bytes'|'items'} [unit]
+ * @property {string} [file]
+ */
+
+/** The id under which the worker reports its own start; calls count from 1. */
+export const START_ID = 0;
+
+const isId = (/** @type {any} */ id) => Number.isSafeInteger(id) && id >= 1;
+
+/** @type {Record<string, (m: any) => boolean>} */
+const TO_WORKER = {
+  start: (m) => Number.isInteger(m.version) && isStrings(m.packages),
+  call: (m) => isId(m.id) && METHODS.includes(m.method),
+  cancel: (m) => isId(m.id),
+};
+
+/** @type {Record<string, (m: any) => boolean>} */
+const TO_PAGE = {
+  ready: (m) => typeof m.info === 'object',
+  failed: (m) => isErrorRecord(m.error),
+  progress: (m) => Number.isSafeInteger(m.id) && typeof m.progress?.stage === 'string',
+  event: (m) => isId(m.id),
+  result: (m) => isId(m.id),
+  error: (m) => isId(m.id) && isErrorRecord(m.error),
+};
+
+const isStrings = (/** @type {any} */ v) => Array.isArray(v) && v.every((s) => typeof s === 'string');
+const isErrorRecord = (/** @type {any} */ e) => typeof e?.code === 'string' && typeof e?.message === 'string';
+
+/** @param {any} data @returns {ToWorker | null} the message, or null for anything else */
+export function messageToWorker(data) {
+  return Object.hasOwn(TO_WORKER, data?.kind) && TO_WORKER[data.kind](data) ? data : null;
+}
+
+/** @param {any} data @returns {ToPage | null} */
+export function messageToPage(data) {
+  return Object.hasOwn(TO_PAGE, data?.kind) && TO_PAGE[data.kind](data) ? data : null;
+}
+
+/** An error with the code it has in Python too. */
+export class WebGPUPyError extends Error {
+  /** @param {string} code @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.name = code;
+    this.code = code;
+  }
+}
+
+/** @param {any} error @returns {ErrorRecord} what crosses of an error: its code and its words */
+export function errorRecord(error) {
+  const code = typeof error?.code === 'string' ? error.code : 'WebGPUPyError';
+  return { code, message: String(error?.message ?? error) };
+}
