@@ -20,7 +20,8 @@ PROTOCOL_VERSION = 1
 """What both halves must speak; changed with every change of the calls below."""
 
 
-MODULE_TYPE = "text/javascript"
+JS_MODULES = ("errors", "sources", "device", "buffers", "plans", "bridge")
+"""The JavaScript half, each after what it imports."""
 
 
 class Bridge(Protocol):
@@ -267,17 +268,19 @@ async def _half_from_package() -> Any:
 
     from .assets import asset_text
 
-    def blob_url(text: str) -> str:
-        return str(URL.createObjectURL(Blob.new(_to_js([text]), _to_js({"type": MODULE_TYPE}))))
-
-    # A module in a blob: URL can't import its neighbour by a relative name.
-    neighbour = blob_url(asset_text("js/sources.js"))
-    main = blob_url(asset_text("js/bridge.js").replace("'./sources.js'", f"'{neighbour}'"))
+    # A module in a blob: URL can't import its neighbours by a relative name.
+    urls: dict[str, str] = {}
+    for name in JS_MODULES:
+        text = asset_text(f"js/{name}.js")
+        for other, url in urls.items():
+            text = text.replace(f"'./{other}.js'", f"'{url}'")
+        blob = Blob.new(_to_js([text]), _to_js({"type": "text/javascript"}))
+        urls[name] = str(URL.createObjectURL(blob))
     try:
-        return await run_js("(url) => import(url)")(main)
+        return await run_js("(url) => import(url)")(urls["bridge"])
     finally:
-        URL.revokeObjectURL(main)
-        URL.revokeObjectURL(neighbour)
+        for url in urls.values():
+            URL.revokeObjectURL(url)
 
 
 class BrowserSource:

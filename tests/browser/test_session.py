@@ -169,3 +169,26 @@ def test_a_lost_device_rejects_with_its_own_error(gpu):
 
     with pytest.raises(DeviceLost, match="was lost"):
         gpu.call(lost)
+
+
+async def from_the_package():
+    from webgpu_py.bridge import BrowserBridge, _half_from_package
+
+    half = await _half_from_package()
+    bridge = await BrowserBridge.open(half)
+    (buffer,) = await bridge.create_buffers([16], ["notebook"])
+    found = await bridge.read(buffer, 0, 4)
+    await bridge.close()
+    return found
+
+
+def test_a_notebook_loads_the_half_from_the_package(browser, mounts, settings):
+    from browser.harness.gpu import Gpu
+
+    from webgpu_py.host.server import Server
+
+    # Notebook pages send no Content-Security-Policy, and the loader needs none to forbid blob:.
+    with Server(dict(mounts), headers={}) as server:
+        gpu = Gpu(browser, server)
+        assert gpu.call(from_the_package) == bytes(4)
+        gpu.close()

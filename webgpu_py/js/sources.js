@@ -1,17 +1,11 @@
 // Random-access bytes in the browser: a URL read in ranges, a Blob or File, or memory.
 // A source is {name, nbytes, read(offset, nbytes) -> Promise<Uint8Array>}.
 
-export class SourceError extends Error {
-  constructor(code, message) {
-    super(message);
-    this.name = code;
-    this.code = code;
-  }
-}
+import {WebGPUPyError} from './errors.js';
 
 function checkRange(source, offset, nbytes) {
   if (offset < 0 || nbytes < 0 || offset + nbytes > source.nbytes) {
-    throw new SourceError('FormatError', `${source.name}: bytes ${offset} to ${offset + nbytes} were asked for, it holds ${source.nbytes}. The file is truncated or its header is wrong; download it again.`);
+    throw new WebGPUPyError('FormatError', `${source.name}: bytes ${offset} to ${offset + nbytes} were asked for, it holds ${source.nbytes}. The file is truncated or its header is wrong; download it again.`);
   }
 }
 
@@ -45,12 +39,12 @@ async function get(url, options) {
     response = await fetch(url, options);
   } catch (error) {
     if (options.signal?.aborted) throw options.signal.reason;
-    throw new SourceError('NetworkError', `${url}: the download failed (${error.message}). Check the address, the network, and that the server allows this page's origin (CORS).`);
+    throw new WebGPUPyError('NetworkError', `${url}: the download failed (${error.message}). Check the address, the network, and that the server allows this page's origin (CORS).`);
   }
-  if (!response.ok) throw new SourceError('NetworkError', `${url}: the server answered ${response.status}. Check the address.`);
+  if (!response.ok) throw new WebGPUPyError('NetworkError', `${url}: the server answered ${response.status}. Check the address.`);
   if (/^text\/html/.test(response.headers.get('Content-Type') ?? '')) {
     const start = (await response.text()).slice(0, 40);
-    throw new SourceError('FormatError', `${url}: got an HTML page instead of a file, starting with ${JSON.stringify(start)}. Check the address.`);
+    throw new WebGPUPyError('FormatError', `${url}: got an HTML page instead of a file, starting with ${JSON.stringify(start)}. Check the address.`);
   }
   return response;
 }
@@ -74,13 +68,13 @@ export async function urlSource(url, options = {}) {
       const response = await get(url, {signal, headers: {Range: `bytes=${offset}-${offset + nbytes - 1}`}});
       const range = response.headers.get('Content-Range');
       if (response.status !== 206 || (range && !range.startsWith(`bytes ${offset}-`))) {
-        throw new SourceError('NetworkError', `${url}: asked for bytes from ${offset}, the server answered ${response.status} ${range ?? ''}.`);
+        throw new WebGPUPyError('NetworkError', `${url}: asked for bytes from ${offset}, the server answered ${response.status} ${range ?? ''}.`);
       }
       if (validator && response.headers.get('ETag') !== validator) {
-        throw new SourceError('NetworkError', `${url}: the file changed on the server while it was read. Load it again.`);
+        throw new WebGPUPyError('NetworkError', `${url}: the file changed on the server while it was read. Load it again.`);
       }
       const bytes = new Uint8Array(await response.arrayBuffer());
-      if (bytes.byteLength !== nbytes) throw new SourceError('NetworkError', `${url}: got ${bytes.byteLength} of ${nbytes} bytes from ${offset}. Load it again.`);
+      if (bytes.byteLength !== nbytes) throw new WebGPUPyError('NetworkError', `${url}: got ${bytes.byteLength} of ${nbytes} bytes from ${offset}. Load it again.`);
       return bytes;
     },
   };

@@ -1,0 +1,118 @@
+// Storage buffers: allocation, writing, reading, and uploads from sources past Python's heap.
+
+import {maybeState, newHandle, orLost, raiseUncaptured, scoped, stateOf} from './device.js';
+import {WebGPUPyError} from './errors.js';
+import {urlSource} from './sources.js';
+
+const STORAGE = 0x80 | 0x8 | 0x4; // STORAGE | COPY_DST | COPY_SRC
+
+export async function createBuffers(device, sizes, labels) {
+  const state = stateOf(device);
+  const made = [];
+  try {
+    await scoped(state, `allocating ${sizes.length} buffers (${sizes.reduce((a, b) => a + b, 0)} bytes)`, () => {
+      sizes.forEach((size, i) => made.push(state.gpu.createBuffer({size, usage: STORAGE, label: labels[i]})));
+    });
+  } catch (error) {
+    for (const buffer of made) buffer.destroy();
+    if (error instanceof RangeError) throw new WebGPUPyError('OutOfMemory', error.message);
+    throw error;
+  }
+  return made.map((buffer) => {
+    const handle = newHandle();
+    state.buffers.set(handle, buffer);
+    return handle;
+  });
+}
+
+export function destroyBuffers(device, handles) {
+  const state = maybeState(device);
+  for (const handle of handles) {
+    state?.buffers.get(handle)?.destroy();
+    state?.buffers.delete(handle);
+  }
+}
+
+// `data` is a Python array: its memory is viewed, used and released without an await in between,
+// because growing the heap detaches the view.
+export function withBytes(data, use) {
+  if (data instanceof Uint8Array) return use(data);
+  const view = data.getBuffer('u8');
+  try {
+    if (!view.c_contiguous) throw new WebGPUPyError('DtypeError', 'An array for the device must be contiguous.');
+    return use(view.data);
+  } finally {
+    view.release();
+  }
+}
+
+export function writeBytes(state, buffer, offset, bytes) {
+  const whole = bytes.length & ~3;
+  if (whole) state.gpu.queue.writeBuffer(buffer, offset, bytes, 0, whole);
+  if (bytes.length > whole) {
+    const tail = new Uint8Array(4);
+    tail.set(bytes.subarray(whole));
+    state.gpu.queue.writeBuffer(buffer, offset + whole, tail);
+  }
+}
+
+export function write(device, handle, offset, data) {
+  const state = stateOf(device);
+  withBytes(data, (bytes) => writeBytes(state, state.buffers.get(handle), offset, bytes));
+}
+
+export async function read(device, handle, offset, nbytes) {
+  const state = stateOf(device);
+  const start = offset & ~3;
+  const size = (offset - start + nbytes + 3) & ~3;
+  const staging = state.gpu.createBuffer({size: Math.max(size, 4), usage: 0x1 | 0x8, label: 'read'});
+  try {
+    const encoder = state.gpu.createCommandEncoder();
+    if (size) encoder.copyBufferToBuffer(state.buffers.get(handle), start, staging, 0, size);
+    state.gpu.queue.submit([encoder.finish()]);
+    await orLost(state, staging.mapAsync(1));
+    const bytes = new Uint8Array(staging.getMappedRange()).slice(offset - start, offset - start + nbytes);
+    raiseUncaptured(state);
+    return bytes;
+  } finally {
+    staging.destroy();
+  }
+}
+
+// ---- sources: bytes that go to the GPU without passing through Python
+
+const sources = new Map();
+
+/** Register a source of sources.js; any device may upload from it. */
+export function addSource(source) {
+  const handle = newHandle();
+  sources.set(handle, source);
+  return handle;
+}
+
+/** Open a URL as a source: {handle, name, nbytes}. */
+export async function openUrl(url) {
+  const source = await urlSource(url);
+  return {handle: addSource(source), name: source.name, nbytes: source.nbytes};
+}
+
+export async function readSource(handle, offset, nbytes) {
+  const source = sources.get(handle);
+  if (!source) throw new WebGPUPyError('WebGPUPyError', `source ${handle} was dropped`);
+  return await source.read(offset, nbytes);
+}
+
+export function dropSource(handle) {
+  sources.delete(handle);
+}
+
+const UPLOAD_STEP = 8 << 20;
+
+export async function upload(device, handle, offset, source, sourceOffset, nbytes) {
+  const state = stateOf(device);
+  for (let done = 0; done < nbytes; done += UPLOAD_STEP) {
+    const bytes = await orLost(state, readSource(source, sourceOffset + done, Math.min(UPLOAD_STEP, nbytes - done)));
+    if (state.lost) throw state.lost;
+    writeBytes(state, state.buffers.get(handle), offset + done, bytes);
+  }
+}

@@ -1,0 +1,146 @@
+// Adapter, device and what every call needs of them: state by handle, loss, error scopes.
+
+import {WebGPUPyError} from './errors.js';
+
+const USEFUL_FEATURES = ['timestamp-query', 'shader-f16', 'subgroups'];
+
+const devices = new Map();
+let lastHandle = 0;
+
+/** A fresh integer for a device, buffer, pipeline, plan or source. */
+export function newHandle() {
+  return ++lastHandle;
+}
+
+/** Why WebGPU can't be used here, or null; needs no device. */
+export async function diagnose() {
+  if (!globalThis.isSecureContext) {
+    return {code: 'InsecureContext', message: 'This page is not a secure context, so the browser hides WebGPU. Serve it over https, or from localhost.'};
+  }
+  if (!globalThis.navigator?.gpu) {
+    return {code: 'NoWebGPU', message: 'This browser has no WebGPU (navigator.gpu is missing). Use a current Chrome, Edge, Firefox or Safari; on Linux start Chromium with --enable-unsafe-webgpu.'};
+  }
+  if (!(await requestAdapter({}))) {
+    return {code: 'NoAdapter', message: 'WebGPU is there, but the browser offers no adapter. Turn on hardware acceleration, update the GPU driver, or on Linux start Chromium with --enable-unsafe-webgpu --enable-features=Vulkan.'};
+  }
+  return null;
+}
+
+// Chromium's first request after its start can be null although an adapter exists: ask twice.
+async function requestAdapter(options) {
+  const wanted = {powerPreference: options.powerPreference ?? 'high-performance'};
+  return (await navigator.gpu.requestAdapter(wanted)) ?? (await navigator.gpu.requestAdapter(wanted));
+}
+
+function limitsOf(limits) {
+  const found = {};
+  for (const name in limits) {
+    const snake = name.replace(/[A-Z]/g, (c) => '_' + c.toLowerCase());
+    if (typeof limits[name] === 'number') found[snake] = limits[name];
+  }
+  return found;
+}
+
+/** Open a device with the adapter's own limits, or take over the app's: {device: GPUDevice}. */
+export async function open(options = {}) {
+  let gpu = options.device;
+  let adapterInfo = gpu?.adapterInfo;
+  if (!gpu) {
+    const problem = await diagnose();
+    if (problem) throw new WebGPUPyError(problem.code, problem.message);
+    const adapter = await requestAdapter(options);
+    adapterInfo = adapter.info;
+    const requiredLimits = {};
+    for (const name in adapter.limits) {
+      if (typeof adapter.limits[name] === 'number') requiredLimits[name] = adapter.limits[name];
+    }
+    // The two subgroup sizes are reported among the limits by some versions but can't be asked for.
+    delete requiredLimits.minSubgroupSize;
+    delete requiredLimits.maxSubgroupSize;
+    const requiredFeatures = USEFUL_FEATURES.filter((f) => adapter.features.has(f));
+    gpu = await adapter.requestDevice({requiredLimits, requiredFeatures});
+  }
+  const device = newHandle();
+  const state = {
+    gpu, owned: !options.device, lost: null, errors: [],
+    buffers: new Map(), pipelines: new Map(), plans: new Map(),
+  };
+  state.whenLost = gpu.lost.then((info) => {
+    state.lost = new WebGPUPyError('DeviceLost', `The GPU device was lost (${info.reason}): ${info.message || 'no reason given'}. Build the session again.`);
+    throw state.lost;
+  });
+  state.whenLost.catch(() => {});
+  gpu.onuncapturederror = (event) => state.errors.push(event.error.message);
+  devices.set(device, state);
+  const info = adapterInfo ?? {};
+  return {
+    device,
+    info: {
+      vendor: info.vendor ?? '', architecture: info.architecture ?? '',
+      device: info.device ?? '', description: info.description ?? '',
+      software: Boolean(info.isFallbackAdapter) || /swiftshader|llvmpipe|lavapipe/i.test(`${info.architecture} ${info.description} ${info.device}`),
+      subgroup_min_size: info.subgroupMinSize ?? 0, subgroup_max_size: info.subgroupMaxSize ?? 0,
+    },
+    limits: limitsOf(gpu.limits),
+    features: [...gpu.features],
+  };
+}
+
+/** The state of an open device; throws what ended it otherwise. */
+export function stateOf(device) {
+  const state = devices.get(device);
+  if (!state) throw new WebGPUPyError('DeviceLost', 'This device was closed; request a new one.');
+  if (state.lost) throw state.lost;
+  return state;
+}
+
+/** `promise`, or the device's loss, whichever comes first. */
+export const orLost = (state, promise) => Promise.race([promise, state.whenLost]);
+
+/** Run `make` under error scopes; a GPU error becomes a typed one that names `what`. */
+export async function scoped(state, what, make) {
+  const gpu = state.gpu;
+  const kinds = ['validation', 'out-of-memory', 'internal'];
+  for (const kind of kinds) gpu.pushErrorScope(kind);
+  let made, thrown;
+  try {
+    made = make();
+  } catch (error) {
+    thrown = error;
+  }
+  const popped = [];
+  for (const _ of kinds) popped.push(gpu.popErrorScope());
+  const errors = await orLost(state, Promise.all(popped));
+  if (thrown) throw thrown;
+  const error = errors.find(Boolean);
+  if (error) {
+    const code = error instanceof GPUOutOfMemoryError ? 'OutOfMemory' : 'WebGPUPyError';
+    throw Object.assign(new WebGPUPyError(code, `${what}: ${error.message}`), {made});
+  }
+  return made;
+}
+
+/** A GPU error that no scope caught fails the call that notices it. */
+export function raiseUncaptured(state) {
+  if (state.errors.length) throw new WebGPUPyError('WebGPUPyError', `GPU error: ${state.errors.splice(0).join('; ')}`);
+}
+
+/** Forget a device and free all it holds; the app's own GPUDevice stays alive. */
+export async function close(device) {
+  const state = devices.get(device);
+  if (!state) return;
+  devices.delete(device);
+  for (const plan of state.plans.values()) plan.destroy();
+  for (const buffer of state.buffers.values()) buffer.destroy();
+  if (state.owned) state.gpu.destroy();
+}
+
+/** The state of a device that may be closed or lost: for freeing. */
+export function maybeState(device) {
+  return devices.get(device);
+}
+
+/** Lose the device on purpose, as a driver reset would. For tests. */
+export function lose(device) {
+  stateOf(device).gpu.destroy();
+}
