@@ -82,7 +82,10 @@ class Lowered:
 
 
 class Lowering:
-    """What an operator's `lower` works with: limits, features, dispatch, scratch, live words."""
+    """What an operator's `lower` works with: limits, features, dispatch, scratch, live words.
+
+    `software` says that the adapter runs on the CPU, where barriers cost more than they save.
+    """
 
     def __init__(
         self,
@@ -92,9 +95,11 @@ class Lowering:
         memory: MemoryPlan,
         slots: SessionSlots,
         lowered: Lowered,
+        software: bool = False,
     ) -> None:
         self.limits = limits
         self.features = features
+        self.software = software
         self._call = call
         self._memory = memory
         self._slots = slots
@@ -245,6 +250,7 @@ def lower(
     features: frozenset[str],
     memory: MemoryPlan,
     slots: SessionSlots,
+    software: bool = False,
 ) -> Lowered:
     """Dispatches of a whole chain at `env`'s live dims."""
     lowered = Lowered(env)
@@ -255,5 +261,5 @@ def lower(
         if call.index in memory.elided or type(call.operator).lower is Operator.lower:
             continue
         at = call.with_env(env)
-        call.operator.lower(at, Lowering(at, limits, features, memory, slots, lowered))
+        call.operator.lower(at, Lowering(at, limits, features, memory, slots, lowered, software))
     return lowered

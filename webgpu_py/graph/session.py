@@ -96,7 +96,16 @@ class Session:
     def _lower(self, env: Env) -> Lowered:
         # What is done once at build needs no second lowering for other live dims.
         calls = [c for c in self._calls if not self._variants or c.index not in self._memory.once]
-        return lower(calls, env, self._limits, self.device.features, self._memory, self._slots)
+        device = self.device
+        return lower(
+            calls,
+            env,
+            self._limits,
+            device.features,
+            self._memory,
+            self._slots,
+            bool(device.info.get("software")),
+        )
 
     def _check_sizes(self) -> None:
         limit = self._limits.max_buffer_size
