@@ -307,3 +307,8 @@ async def open_url(url: str) -> BrowserSource:
     half = await _registered_half()
     found = (await _settled(half.openUrl(url))).to_py()
     return BrowserSource(half, found["handle"], found["name"], found["nbytes"])
+
+
+async def adopt_source(handle: int, name: str, nbytes: int) -> BrowserSource:
+    """A source that the page's worker has registered with the JavaScript half already."""
+    return BrowserSource(await _registered_half(), handle, name, nbytes)
