@@ -1,0 +1,51 @@
+"""Root-mean-square normalization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..graph.call import Call
+from ..graph.lowering import Lowering
+from ..graph.operator import Operator, operator
+from ..graph.values import TensorSpec
+
+
+@operator("et_vk.rms_norm.default(x, weight, eps=1.1920928955078125e-07) -> out")
+class RmsNorm(Operator):
+    """out = x / sqrt(mean(x^2 over the last dim) + eps) * weight.
+
+    Shapes: x [.., K], any rank but 0, any K; weight of K elements. float32, float32 sums.
+    Errors: ShapeError, DtypeError.
+    """
+
+    def infer(self, call: Call) -> Sequence[TensorSpec]:
+        x, weight = call.tensor("x", "float32"), call.tensor("weight", "float32")
+        call.check(x.rank > 0, "x is a scalar, must have a last dimension")
+        call.check(
+            weight.numel == x.dims[-1],
+            f"weight has {weight.numel} elements, x {list(x.dims)} needs {x.dims[-1]}",
+        )
+        call.float("eps")
+        return [x.spec]
+
+    def lower(self, call: Call, out: Lowering) -> None:
+        x = call.tensor("x")
+        width = x.dims[-1]
+        rows = x.numel // width
+        out.dispatch(
+            "rms_norm",
+            {"x": x, "weight": call.tensor("weight"), "y": call.out()},
+            {"rows": rows, "width": width, "eps": call.float("eps")},
+            rows,
+            {"wg_size": out.width(256 if width > 512 else 64)},
+        )
+
+    def reference(  # type: ignore[override]
+        self, call: Call, x: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        wide = x.astype(np.float64)
+        length = np.linalg.norm(wide, axis=-1, keepdims=True) / np.sqrt(x.shape[-1])
+        scale: np.ndarray = 1 / np.hypot(length, np.sqrt(call.float("eps")))
+        return wide * scale * weight.reshape(-1)
