@@ -77,6 +77,13 @@ class StringArray(Sequence[str]):
             yield data[start : following - 8]
             start = following
 
+    def __iter__(self) -> Iterator[str]:
+        for index, raw in enumerate(self.raws()):
+            try:
+                yield raw.decode()
+            except UnicodeDecodeError:
+                yield self[index]
+
     def __repr__(self) -> str:
         return f"<StringArray of {len(self)}>"
 

@@ -1,0 +1,86 @@
+"""Tokenizers that are not known are refused by name, damaged ones end in FormatError."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tokenizer_goldens import GOLDENS, gguf_metadata
+from webgpu_py.errors import FormatError, UnsupportedModel
+from webgpu_py.tokenizer import tokenizer_from_gguf, tokenizer_from_json
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"tokenizer.ggml.model": "t5"}, "tokenizer model 't5'"),
+        ({"tokenizer.ggml.model": None}, "tokenizer model None"),
+        (
+            {"tokenizer.ggml.pre": "chatglm"},
+            "pre-tokenizer 'chatglm' .* known are gpt-2",
+        ),
+        ({"tokenizer.ggml.pre": None}, "'default'"),
+    ],
+)
+def test_other_tokenizers_are_refused_by_name(change, message):
+    metadata = gguf_metadata("gpt-2", GOLDENS["gpt-2"]["json"]) | change
+    metadata = {key: value for key, value in metadata.items() if value is not None}
+    with pytest.raises(UnsupportedModel, match=message):
+        tokenizer_from_gguf(metadata)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"tokenizer.ggml.tokens": None}, "'tokenizer.ggml.tokens' is missing"),
+        ({"tokenizer.ggml.merges": None}, "'tokenizer.ggml.merges' is missing"),
+        ({"tokenizer.ggml.merges": "a b"}, "not a list"),
+        ({"tokenizer.ggml.token_type": np.ones(7, np.int32)}, "but 7 token types"),
+        ({"tokenizer.ggml.bos_token_id": 2**31}, "lies outside the vocabulary"),
+        ({"tokenizer.ggml.model": "llama"}, "'tokenizer.ggml.scores' is missing"),
+    ],
+)
+def test_contradictory_metadata(change, message):
+    metadata = gguf_metadata("gpt-2", GOLDENS["gpt-2"]["json"]) | change
+    metadata = {key: value for key, value in metadata.items() if value is not None}
+    with pytest.raises(FormatError, match=message):
+        tokenizer_from_gguf(metadata)
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        (("model", "type"), "Unigram", "model 'Unigram'"),
+        (("model", "end_of_word_suffix"), "</w>", "end_of_word_suffix"),
+        (("pre_tokenizer",), {"type": "Whitespace"}, "pre-tokenizer Whitespace"),
+        (("pre_tokenizer",), None, "pre-tokenizer none"),
+        (("normalizer",), {"type": "Lowercase"}, "normalizer Lowercase"),
+        (("post_processor",), {"type": "BertProcessing"}, "post-processor BertProcessing"),
+    ],
+)
+def test_other_json_steps_are_refused_by_name(path, value, message):
+    data = json.loads(json.dumps(GOLDENS["gpt-2"]["json"]))
+    target = data
+    for key in path[:-1]:
+        target = target[key]
+    target[path[-1]] = value
+    with pytest.raises(UnsupportedModel, match=message):
+        tokenizer_from_json(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        [],
+        {"model": None},
+        {"model": {"vocab": {}, "merges": []}},
+        {"model": {"vocab": {"a": -1}, "merges": []}},
+        {"model": {"vocab": {"a": 2**40}, "merges": []}},
+        {"model": {"vocab": {"a": "x"}, "merges": []}},
+        {"model": {"vocab": {"a": 0}, "merges": ["a b c"]}, "pre_tokenizer": {"type": "ByteLevel"}},
+    ],
+)
+def test_damaged_json(data):
+    with pytest.raises(FormatError, match=r"tokenizer\.json"):
+        tokenizer_from_json(data)
