@@ -20,7 +20,16 @@ PROTOCOL_VERSION = 1
 """What both halves must speak; changed with every change of the calls below."""
 
 
-JS_MODULES = ("errors", "sources", "device", "buffers", "plans", "bridge")
+JS_MODULES = (
+    "errors",
+    "sources",
+    "device",
+    "buffers",
+    "plans",
+    "text",
+    "generate",
+    "bridge",
+)
 """The JavaScript half, each after what it imports."""
 
 

@@ -9,3 +9,4 @@ export {close, diagnose, lose, open} from './device.js';
 export {addSource, createBuffers, destroyBuffers, dropSource, openUrl, read, readSource, upload, write} from './buffers.js';
 export {createPipelines, destroyPlan, loadPlan, planNbytes, profile, run, stats} from './plans.js';
 export {blobSource, bytesSource, urlSource} from './sources.js';
+export {cachedTokens, createGenerator, destroyGenerator, startRequest} from './generate.js';
