@@ -1,35 +1,6 @@
-//! lib: grid
+//! lib: grid, product
 // y = alpha * a . b + beta * c for few rows: a workgroup computes `columns` columns of four rows,
-// and its lanes share the depth. The same operands as matmul.wgsl.
-
-struct Params {
-    rows: u32,
-    cols: u32,
-    depth: u32,
-    batch: u32,
-    a_row: u32,
-    a_k: u32,
-    a_batch: u32,
-    b_col: u32,
-    b_k: u32,
-    b_batch: u32,
-    c_row: u32,
-    c_col: u32,
-    y_row: u32,
-    y_col: u32,
-    y_batch: u32,
-    col_offset: u32,
-    alpha: f32,
-    beta: f32,
-}
-
-override columns: u32 = 1u;
-
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read> c: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-@group(0) @binding(10) var<uniform> params: Params;
+// and its lanes share the depth.
 
 var<workgroup> sums: array<vec4<f32>, 256>;
 
@@ -39,6 +10,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
+    let columns = params.columns;
     let across = (params.cols + columns - 1u) / columns;
     let blocks = across * ((params.rows + 3u) / 4u);
     let at = group_index(group, groups);

@@ -1,32 +1,5 @@
-//! lib: grid, tile
-// y = alpha * a . b + beta * c, batched; every operand has strides, so transposes cost nothing.
-
-struct Params {
-    rows: u32,
-    cols: u32,
-    depth: u32,
-    batch: u32,
-    a_row: u32,
-    a_k: u32,
-    a_batch: u32,
-    b_col: u32,
-    b_k: u32,
-    b_batch: u32,
-    c_row: u32,
-    c_col: u32,
-    y_row: u32,
-    y_col: u32,
-    y_batch: u32,
-    col_offset: u32,
-    alpha: f32,
-    beta: f32,
-}
-
-@group(0) @binding(0) var<storage, read> a: array<f32>;
-@group(0) @binding(1) var<storage, read> b: array<f32>;
-@group(0) @binding(2) var<storage, read> c: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-@group(0) @binding(10) var<uniform> params: Params;
+//! lib: grid, tile, product
+// y = alpha * a . b + beta * c in tiles.
 
 var<private> batch: u32;
 
@@ -54,7 +27,9 @@ fn main(
     batch = at / tiles;
     let tile = at % tiles;
     let origin = vec2<u32>(tile / across, tile % across) * edge;
-    var sum = tile_product(origin, vec2<u32>(params.rows, params.cols), params.depth, lane);
+    let size = vec2<u32>(params.rows, params.cols);
+    let along_k = vec2<u32>(params.along_k & 1u, params.along_k >> 1u);
+    var sum = tile_product(origin, size, params.depth, along_k, lane);
     for (var i = 0u; i < 4u; i++) {
         let row = origin.x + lane / side * 4u + i;
         for (var j = 0u; j < 4u; j++) {

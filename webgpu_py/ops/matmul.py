@@ -82,6 +82,9 @@ def multiply(out: Lowering, p: Product) -> None:
     """Dispatch a product: lanes along the depth for few rows or columns, else tiles."""
     if p.cols < p.rows and p.cols <= FEW_ROWS and p.col_offset == 0:
         p = p.flipped()
+    width = out.width(256 if p.depth >= 1024 else 64)
+    # Neighbouring lanes read neighbouring memory: along k, or across up to 32 columns.
+    columns = 1 if p.b.k == 1 else min(width, 32, 1 << (p.cols - 1).bit_length())
     params: dict[str, int | float] = {
         "rows": p.rows,
         "cols": p.cols,
@@ -99,26 +102,19 @@ def multiply(out: Lowering, p: Product) -> None:
         "y_col": p.y_strides[1],
         "y_batch": p.y_batch,
         "col_offset": p.col_offset,
+        "along_k": int(p.a.k == 1) + 2 * int(p.b.k == 1),
+        "columns": columns,
         "alpha": p.alpha,
         "beta": p.beta if p.c is not None else 0.0,
     }
     bind: dict[str, Operand] = {"a": p.a.tensor, "b": p.b.tensor, "c": p.c, "y": p.y}
     if p.rows <= FEW_ROWS:
-        width = out.width(256 if p.depth >= 1024 or p.b.k != 1 else 64)
-        # Neighbouring lanes read neighbouring memory: along k, or across up to 32 columns.
-        columns = 1 if p.b.k == 1 else min(width, 32, 1 << (p.cols - 1).bit_length())
         groups = ceil_div(p.cols, columns) * ceil_div(p.rows, 4) * p.batch
-        out.dispatch("gemv", bind, params, groups, {"wg_size": width, "columns": columns})
+        out.dispatch("gemv", bind, params, groups, {"wg_size": width})
         return
     side = tile_side(out, p.rows, p.cols, p.batch)
     groups = ceil_div(p.rows, 4 * side) * ceil_div(p.cols, 4 * side) * p.batch
-    constants = {
-        "wg_size": side * side,
-        "side": side,
-        "a_along_k": int(p.a.k == 1),
-        "b_along_k": int(p.b.k == 1),
-    }
-    out.dispatch("matmul", bind, params, groups, constants)
+    out.dispatch("matmul", bind, params, groups, {"wg_size": side * side, "side": side})
 
 
 @operator("aten.mm.default(a, b) -> out", "aten.bmm.default(a, b) -> out")

@@ -1,9 +1,7 @@
 // One workgroup's square tile of a matrix product, 4 x 4 results a thread, staged through workgroup
 // memory. The kernel supplies `a_at(row, k)` and `b_at(col, k)`, the two operands at any in-range
-// place; `a_along_k` and `b_along_k` say whether neighbours in memory are neighbours along k.
+// place; `along_k` says, per operand, whether its neighbours in memory are neighbours along k.
 override side: u32 = 8u;
-override a_along_k: u32 = 1u;
-override b_along_k: u32 = 0u;
 
 const TILE_DEPTH = 16u;
 
@@ -19,8 +17,7 @@ fn tile_entry(entry: u32, along_k: u32) -> vec2<u32> {
     return vec2<u32>(entry / side, entry % side);
 }
 
-fn stage_a(entry: u32, row0: u32, rows: u32, k0: u32, depth: u32) {
-    let at = tile_entry(entry, a_along_k);
+fn stage_a(at: vec2<u32>, row0: u32, rows: u32, k0: u32, depth: u32) {
     let k = k0 + at.x;
     var quad = vec4<f32>();
     if (k < depth) {
@@ -34,8 +31,7 @@ fn stage_a(entry: u32, row0: u32, rows: u32, k0: u32, depth: u32) {
     a_tile[at.x * (side + 1u) + at.y] = quad;
 }
 
-fn stage_b(entry: u32, col0: u32, cols: u32, k0: u32, depth: u32) {
-    let at = tile_entry(entry, b_along_k);
+fn stage_b(at: vec2<u32>, col0: u32, cols: u32, k0: u32, depth: u32) {
     let k = k0 + at.x;
     var quad = vec4<f32>();
     if (k < depth) {
@@ -51,14 +47,20 @@ fn stage_b(entry: u32, col0: u32, cols: u32, k0: u32, depth: u32) {
 
 // Column i of the result is row `4 * (lane / side) + i` of the tile, as four neighbouring columns.
 // origin = (row0, col0), size = (rows, cols); everything but lane must be uniform.
-fn tile_product(origin: vec2<u32>, size: vec2<u32>, depth: u32, lane: u32) -> mat4x4<f32> {
+fn tile_product(
+    origin: vec2<u32>,
+    size: vec2<u32>,
+    depth: u32,
+    along_k: vec2<u32>,
+    lane: u32,
+) -> mat4x4<f32> {
     let row = lane / side;
     let col = lane % side;
     var sum: mat4x4<f32>;
     for (var k0 = 0u; k0 < depth; k0 += TILE_DEPTH) {
         for (var entry = lane; entry < TILE_DEPTH * side; entry += side * side) {
-            stage_a(entry, origin.x, size.x, k0, depth);
-            stage_b(entry, origin.y, size.y, k0, depth);
+            stage_a(tile_entry(entry, along_k.x), origin.x, size.x, k0, depth);
+            stage_b(tile_entry(entry, along_k.y), origin.y, size.y, k0, depth);
         }
         workgroupBarrier();
         for (var k = 0u; k < TILE_DEPTH; k++) {
