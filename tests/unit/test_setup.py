@@ -81,6 +81,7 @@ def executable(path, status):
 
 @pytest.fixture
 def no_browser(elsewhere, monkeypatch):
+    monkeypatch.setattr(chromium, "_driver_runs", lambda: True)
     monkeypatch.setattr(chromium, "_playwrights_own", lambda: None)
     monkeypatch.setattr(chromium, "_is_root", lambda: False)
     monkeypatch.setattr(browser.shutil, "which", lambda name: None)
@@ -129,6 +130,12 @@ def test_root_gets_one_from_apt(no_browser, monkeypatch):
     monkeypatch.setattr(chromium.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert chromium.ensure_chromium() == path
     assert commands == ["update", "chromium"]
+
+
+def test_playwright_that_does_not_start_names_the_library(no_browser, monkeypatch):
+    monkeypatch.setattr(chromium, "_driver_runs", lambda: False)
+    with pytest.raises(NoAdapter, match="apt-get install -y libatomic1"):
+        chromium.ensure_chromium()
 
 
 def test_setup_says_which_part_failed(monkeypatch, capsys):

@@ -59,6 +59,11 @@ INSTALL_ADVICE = (
     "or on Debian `sudo apt-get install -y chromium`"
 )
 
+DRIVER_ADVICE = (
+    f"`{sys.executable} -m playwright --version` says why; where libatomic is missing, "
+    "`sudo apt-get install -y libatomic1`"
+)
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from webgpu_py.errors import NoAdapter
-from webgpu_py.host.browser import Settings, choose_browser, launch
+from webgpu_py.host.browser import DRIVER_ADVICE, Settings, choose_browser, launch
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page, Playwright
@@ -48,7 +48,10 @@ class BrowserThread:
             ) from error
 
         async def begin() -> None:
-            self._playwright = await async_playwright().start()
+            try:
+                self._playwright = await async_playwright().start()
+            except Exception as error:
+                raise NoAdapter(f"Playwright does not start ({error}); {DRIVER_ADVICE}") from error
             own = Path(self._playwright.chromium.executable_path)
             self.executable = choose_browser(self.settings, own)
             self.browser = await launch(self._playwright, self.settings, self.executable)

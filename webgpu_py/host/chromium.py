@@ -15,6 +15,7 @@ from pathlib import Path
 from webgpu_py.errors import NoAdapter
 from webgpu_py.host import fetch
 from webgpu_py.host.browser import (
+    DRIVER_ADVICE,
     INSTALL_ADVICE,
     RECORD,
     recorded_browser,
@@ -34,8 +35,10 @@ def ensure_chromium() -> Path:
     """The browser to use, fetched if there is none yet.
 
     Raises:
-        NoAdapter: no browser can be had; the message has the command that installs one.
+        NoAdapter: no browser can be had, or Playwright cannot drive one; the message has the
+            command that helps.
     """
+    _ensure_playwright_starts()
     recorded = recorded_browser()
     if recorded is not None and _runs(recorded):
         return recorded
@@ -51,12 +54,25 @@ def ensure_chromium() -> Path:
     return found
 
 
+def _ensure_playwright_starts() -> None:
+    if _driver_runs():
+        return
+    # The driver's Node.js needs libatomic, which a minimal Debian or Ubuntu lacks.
+    if _can_apt():
+        fetch.say("browser: apt-get install libatomic1, which Playwright needs")
+        _apt_install("libatomic1")
+    if not _driver_runs():
+        raise NoAdapter(f"Playwright does not start; {DRIVER_ADVICE}")
+
+
+def _driver_runs() -> bool:
+    return _succeeds([sys.executable, "-m", "playwright", "--version"])
+
+
 def _playwrights_own() -> Path | None:
     located = subprocess.run(
         [sys.executable, "-c", _PLAYWRIGHTS_PATH], capture_output=True, text=True, timeout=60
     )
-    if located.returncode:
-        return None
     path = Path(located.stdout.strip())
     if not path.is_file():
         fetch.say("browser: downloading Playwright's Chromium")
@@ -70,13 +86,21 @@ def _playwrights_own() -> Path | None:
 
 
 def _from_apt() -> Path | None:
-    if not _is_root() or shutil.which("apt-get") is None:
+    if not _can_apt():
         return None
     fetch.say("browser: apt-get install chromium")
+    _apt_install("chromium")
+    return _working(system_browser())
+
+
+def _apt_install(package: str) -> None:
     quiet = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
     _tool([*quiet, "update"], APT_S)
-    _tool([*quiet, "install", "-y", "--no-install-recommends", "chromium"], APT_S)
-    return _working(system_browser())
+    _tool([*quiet, "install", "-y", "--no-install-recommends", package], APT_S)
+
+
+def _can_apt() -> bool:
+    return _is_root() and shutil.which("apt-get") is not None
 
 
 def _tool(command: list[str], limit_s: float) -> bool:
@@ -105,8 +129,12 @@ def _working(path: Path | None) -> Path | None:
 
 
 def _runs(path: Path) -> bool:
+    return _succeeds([str(path), "--version"])
+
+
+def _succeeds(command: list[str]) -> bool:
     try:
-        done = subprocess.run([path, "--version"], capture_output=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
