@@ -38,6 +38,15 @@ def test_both_ways_of_packing_agree(backend_wheel, tmp_path):
     assert ours == theirs
 
 
+def test_ours_has_the_metadata_that_pip_and_micropip_read(tmp_path):
+    with zipfile.ZipFile(build_wheel(tmp_path).path) as opened:
+        (name,) = (n for n in opened.namelist() if n.endswith(".dist-info/METADATA"))
+        text = opened.read(name).decode()
+    head = text.partition("\n\n")[0].splitlines()
+    assert "Name: webgpu-py" in head
+    assert {"Requires-Dist: numpy>=1.26", "Requires-Dist: flatbuffers>=24.3"} <= set(head)
+
+
 def test_an_unchanged_tree_gives_an_unchanged_wheel(tmp_path):
     first = build_wheel(tmp_path / "a").path.read_bytes()
     assert build_wheel(tmp_path / "b").path.read_bytes() == first

@@ -35,10 +35,11 @@ def build_wheel(folder: Path) -> Wheel:
 
     The bytes depend on the packed files only, so an unchanged tree gives an unchanged wheel.
     """
-    version = metadata.version(DIST)
+    installed = metadata.distribution(DIST)
+    version = installed.version
     files = _package_files()
     info = f"webgpu_py-{version}.dist-info"
-    files[f"{info}/METADATA"] = str(metadata.metadata(DIST)).encode()
+    files[f"{info}/METADATA"] = (installed.read_text("METADATA") or "").encode()
     files[f"{info}/WHEEL"] = _wheel_text()
     target = folder / f"webgpu_py-{version}-py3-none-any.whl"
     with fetch.replacing(target) as temporary:
