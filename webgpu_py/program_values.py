@@ -1,0 +1,100 @@
+"""Values of a `.pte` program on the host: what they hold at first, on the way in and out.
+
+Tensors are logical row-major arrays, whatever order they are stored in; bfloat16 ones are float32
+arrays of rounded values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import DtypeError, ShapeError
+from .formats import pte_records as pte
+from .graph.values import Bool, Double, Int, Null, String
+from .portable.dtypes import store
+
+
+def initial_values(
+    plan: pte.ExecutionPlan, stored: Mapping[int, bytes], kept: Collection[int]
+) -> list[Any]:
+    """Every value before the first run; `stored` holds the bytes of constants and states by id.
+
+    Buffers (`kept`) without a stored state begin as zeros, which take no memory until written.
+    """
+    values: list[Any] = []
+    for index, value in enumerate(plan.values):
+        if isinstance(value, pte.PteTensor):
+            if index in stored:
+                values.append(_decode(value, stored[index]))
+            elif index in kept:
+                zero = store(0, value.dtype)
+                values.append(np.broadcast_to(zero, value.sizes))
+            else:
+                values.append(None)
+        elif isinstance(value, (Int, Double, Bool, String)):
+            values.append(value.value)
+        else:
+            values.append(None if isinstance(value, Null) else list(value.items))
+    return values
+
+
+def _decode(value: pte.PteTensor, raw: bytes) -> np.ndarray:
+    """The logical array of stored bytes, which lie in the tensor's dimension order."""
+    if value.dtype == "bfloat16":
+        bits = np.frombuffer(raw, "<u2", value.numel).astype(np.uint32) << np.uint32(16)
+        flat = bits.view(np.float32)
+    else:
+        flat = np.frombuffer(raw, np.dtype(value.dtype).newbyteorder("<"), value.numel)
+    lying = flat.reshape([value.sizes[d] for d in value.dim_order])
+    return lying.transpose(np.argsort(value.dim_order)) if value.dim_order else lying
+
+
+def from_device(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
+    """A delegate's result in the dtype its value declares."""
+    wider = {"int32": {"int64"}, "float32": {"float16", "float64", "bfloat16"}}
+    if str(array.dtype) != dtype and dtype not in wider.get(str(array.dtype), ()):
+        raise DtypeError(
+            f"{name} is {array.dtype} on the device and {dtype} in the program; "
+            "allowed are equal dtypes, int32 to int64 and float32 to another float"
+        )
+    return store(array, dtype)
+
+
+def method_input(name: str, declared: pte.EValue, given: Any) -> Any:
+    """A caller's argument as the method declares it; ShapeError or DtypeError naming it."""
+    if isinstance(declared, pte.PteTensor):
+        return _tensor_input(name, declared, given)
+    if isinstance(given, (np.ndarray, np.generic)) and given.size == 1:
+        given = given.reshape(()).item()
+    kinds: dict[type, tuple[Callable[[Any], Any], type | tuple[type, ...]]] = {
+        Int: (int, int),
+        Bool: (bool, (bool, np.bool_)),
+        Double: (float, (int, float)),
+        String: (str, str),
+    }
+    convert, accepted = kinds.get(type(declared), (lambda v: v, object))
+    if not isinstance(given, accepted):
+        raise DtypeError(
+            f"{name} is {type(given).__name__}, the method takes {type(declared).__name__}"
+        )
+    return convert(given)
+
+
+def _tensor_input(name: str, declared: pte.PteTensor, given: Any) -> np.ndarray:
+    array = np.asarray(given)
+    wanted = "float32" if declared.dtype == "bfloat16" else declared.dtype
+    if array.dtype != wanted:
+        raise DtypeError(
+            f"{name} is {array.dtype}, the method takes {wanted}; use .astype({wanted!r})"
+        )
+    if array.ndim != len(declared.sizes) or (
+        not declared.unbounded
+        and any(d > m for d, m in zip(array.shape, declared.sizes, strict=True))
+    ):
+        raise ShapeError(
+            f"{name} has shape {list(array.shape)}, the method takes up to {list(declared.sizes)}"
+        )
+    return store(array, declared.dtype)
