@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from .errors import FeatureMissing, LimitExceeded, VersionMismatch, error_of_code
+from .generation import GenerationOptions, Piece
 from .graph.limits import Limits
 from .graph.plan import PipelineSpec, Plan
 from .graph.values import Source
@@ -216,6 +217,14 @@ class BrowserBridge:
         """See Bridge."""
         await self._call("close")
 
+    def create_generator(
+        self, spec: dict[str, Any], blob: bytes, offsets: np.ndarray
+    ) -> BrowserGenerator:
+        """The token loop of `js/generate.js` over loaded plans."""
+        table = [np.frombuffer(blob, np.uint8), _contiguous(offsets)]
+        handle = _checked(lambda: self._half.createGenerator(self._device, _to_js(spec), *table))
+        return BrowserGenerator(self._half, handle)
+
     async def _call(self, name: str, *args: Any) -> Any:
         self.crossings += 1
         ready = [a if isinstance(a, (int, float, str, np.ndarray)) else _to_js(a) for a in args]
@@ -290,6 +299,48 @@ async def _half_from_package() -> Any:
     finally:
         for url in urls.values():
             URL.revokeObjectURL(url)
+
+
+class BrowserGenerator:
+    """A decoder whose token loop is JavaScript's; see `webgpu_py.generation.Generator`."""
+
+    def __init__(self, half: Any, handle: int) -> None:
+        self._half = half
+        self.handle = handle
+
+    def start(self, prompt: Sequence[int], options: GenerationOptions) -> BrowserRequest:
+        """See Generator."""
+        given = _to_js(list(prompt)), _to_js(options.plain())
+        return BrowserRequest(_checked(lambda: self._half.startRequest(self.handle, *given)))
+
+    def close(self) -> None:
+        """See Generator."""
+        self._half.destroyGenerator(self.handle)
+
+
+class BrowserRequest:
+    """One answer of a BrowserGenerator."""
+
+    def __init__(self, request: Any) -> None:
+        self._request = request
+        self.finish_reason: str | None = None
+        self.timings: dict[str, float] = {}
+
+    async def next(self) -> Piece | None:
+        """See Request: one crossing a piece."""
+        step = (await _settled(self._request.next())).to_py()
+        if not step["done"]:
+            found = step["value"]
+            top = found["top"] and [(int(t), float(p)) for t, p in found["top"]]
+            return Piece(found["tokens"], found["text"], found["logprobs"], top)
+        self.finish_reason = self._request.finishReason
+        if self._request.timings is not None:
+            self.timings = self._request.timings.to_py()
+        return None
+
+    def cancel(self) -> None:
+        """See Request."""
+        self._request.cancel()
 
 
 class BrowserSource:

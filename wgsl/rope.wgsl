@@ -16,7 +16,9 @@ struct Params {
 
 const PAIRS: u32 = 0u;  // (2i, 2i+1); tables [token, i]
 const HALVES: u32 = 1u; // (i, i + rotary/2); tables [start + token, element]
-// else: (2i, 2i+1); one table [token, element] of interleaved (cos, sin), bound twice
+const INTERLEAVED: u32 = 2u; // (2i, 2i+1); one table [token, element] of (cos, sin), bound twice
+const LIVE_PAIRS: u32 = 3u;  // (2i, 2i+1); tables [start + token, i]
+const LIVE_HALVES: u32 = 4u; // (i, i + rotary/2); tables [start + token, i]
 
 override arrangement: u32 = 0u;
 
@@ -52,8 +54,13 @@ fn pair_of(row: u32, heads: u32, i: u32) -> Pair {
             vec2(sines[at], sines[at + half]),
         );
     }
-    let at = min(token, params.rows - 1u) * params.rotary + 2u * i;
-    return Pair(vec2(base + 2u * i, base + 2u * i + 1u), vec2(cosines[at]), vec2(sines[at + 1u]));
+    if (arrangement == INTERLEAVED) {
+        let at = min(token, params.rows - 1u) * params.rotary + 2u * i;
+        return Pair(vec2(base + 2u * i, base + 2u * i + 1u), vec2(cosines[at]), vec2(sines[at + 1u]));
+    }
+    let at = min(u32(live[params.start]) + token, params.rows - 1u) * half + i;
+    let place = select(vec2(i, i + half), vec2(2u * i, 2u * i + 1u), arrangement == LIVE_PAIRS);
+    return Pair(base + place, vec2(cosines[at]), vec2(sines[at]));
 }
 
 @compute @workgroup_size(wg_size)

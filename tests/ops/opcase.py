@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from ops import features
 
 
 @dataclass
@@ -164,6 +165,24 @@ def check(case, gpu=None):
     for at, (found, expected) in enumerate(zip(run(case, gpu), wanted, strict=True)):
         for i, (got, want) in enumerate(zip(found, expected, strict=True)):
             assert_close(got, np.asarray(want), case.atol, case.rtol, f"{case} run {at} result {i}")
+    features.record(case.op, "browser" if gpu else "cpu", _dtypes(case.args), _live(case.args))
+
+
+def _live(args):
+    return any(
+        _live(a) if isinstance(a, list) else isinstance(a, In) and a.max_dims is not None
+        for a in args
+    )
+
+
+def _dtypes(args):
+    found = set()
+    for a in args:
+        if isinstance(a, (In, Const)):
+            found.add("int32" if a.array.dtype == np.int64 else str(a.array.dtype))
+        elif isinstance(a, list):
+            found |= _dtypes(a)
+    return found
 
 
 def assert_close(got, want, atol, rtol, what=""):

@@ -105,7 +105,36 @@ def live_interleaved_case():
     return OpCase(INTERLEAVED, args, expected, [step(1, 2), step(2, 1), step(2, 6)])
 
 
+def live_rope_case(interleaved, dim, rotary):
+    cos, sin = distinct((16, rotary // 2), 3), distinct((16, rotary // 2), 4)
+
+    def turned(x, start):
+        rows = slice(start, start + x.shape[-3])
+        out = x.astype(np.float64)
+        part = x[..., :rotary]
+        if interleaved:
+            out[..., :rotary] = pairs_of(part, cos[rows], sin[rows])
+        else:
+            both = [np.concatenate([t, t], axis=-1) for t in (cos, sin)]
+            out[..., :rotary] = halves_of(part, *both, start)
+        return out
+
+    def step(s, start, seed):
+        q, k = distinct((s, 3, dim), seed), distinct((s, 2, dim), seed + 1)
+        return {"q": q, "k": k, "start": start}, [turned(x, start) for x in (q, k)]
+
+    first, expected = step(16, 0, 10)
+    args = [In("q", first["q"], (16, 3, dim)), In("k", first["k"], (16, 2, dim))]
+    args += [Const(cos), Const(sin), Sym("start", 0), interleaved]
+    runs = [step(5, 7, 20), step(1, 15, 30), step(16, 0, 50)]
+    return OpCase("webgpu_py.rope.default", args, expected, runs)
+
+
 CASES = [
+    live_rope_case(True, 8, 8),
+    live_rope_case(False, 8, 8),
+    live_rope_case(True, 10, 6),
+    live_rope_case(False, 10, 6),
     pairs_case((1,), 5, 8, 2, 64),
     pairs_case((1,), 1, 32, 8, 64),
     pairs_case((2,), 3, 2, 1, 6),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ..device import Device
 
 
+Progress = Callable[[int, int], None]
+
+
 @dataclass(slots=True)
 class _Variant:
     """A loaded plan, with what a run needs beside it."""
@@ -32,6 +35,20 @@ class _Variant:
     handle: int
     plan: Plan
     lowered: Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a loop in JavaScript needs to run one variant by itself.
+
+    `nodes` says for each dispatch which node it belongs to; `buffers` has a handle for every
+    port by name, `live` and `fault` among them; `words` the live word of every SymInt input.
+    """
+
+    plan: int
+    nodes: tuple[int, ...]
+    buffers: dict[str, int]
+    words: dict[str, int]
 
 
 @dataclass(slots=True)
@@ -68,11 +85,16 @@ class Session:
 
     @classmethod
     async def build(
-        cls, device: Device, graph: GraphIR, limits: Mapping[str, int] | None = None
+        cls,
+        device: Device,
+        graph: GraphIR,
+        limits: Mapping[str, int] | None = None,
+        progress: Progress | None = None,
     ) -> Session:
         """Check, plan, lower, and only then allocate, upload and prepack.
 
-        `limits` are injected upper bounds on the device's, for tests. Errors name the node.
+        `limits` are injected upper bounds on the device's, for tests. `progress` hears of every
+        constant: (bytes done, bytes in all). Errors name the node.
         """
         start = time.perf_counter()
         capped = device.limits.capped(limits)
@@ -86,7 +108,7 @@ class Session:
             await session._allocate()
             variant = await session._load(lowered)
             session._variants[dims_key(env)] = variant
-            await session._prepack(lowered)
+            await session._prepack(lowered, progress)
         except BaseException:
             session.close()
             raise
@@ -153,15 +175,26 @@ class Session:
     async def _pipelines(self, lowered: Lowered) -> dict[PipelineKey, int]:
         return await self.device.pipelines(specs_of([*lowered.once, *lowered.dispatches]))
 
-    async def _prepack(self, lowered: Lowered) -> None:
+    async def _prepack(self, lowered: Lowered, progress: Progress | None) -> None:
         """Upload every constant once; run the operators that only rearrange constants."""
         bridge = self.device.bridge
-        for upload in self._memory.uploads:
-            await self._upload(upload)
+        batches = self._memory.batches
+        uploads = [*self._memory.uploads, *(u for b in batches for u in b.uploads)]
+        total = sum(self.graph.constants[u.constant].spec.nbytes for u in uploads)
+        done = 0
+
+        async def upload(some: Sequence[Upload]) -> None:
+            nonlocal done
+            for one in some:
+                await self._upload(one)
+                done += self.graph.constants[one.constant].spec.nbytes
+                if progress:
+                    progress(done, total)
+
+        await upload(self._memory.uploads)
         handles = await self._pipelines(lowered)
-        for batch in self._memory.batches:
-            for upload in batch.uploads:
-                await self._upload(upload)
+        for batch in batches:
+            await upload(batch.uploads)
             dispatches = [d for d in lowered.once if d.node in batch.nodes]
             plan = encode(dispatches, handles, self._buffers, self._limits, self._slots.fault)
             plan.calls = [c.with_env(lowered.env) for c in self._calls if c.index in batch.nodes]
@@ -286,6 +319,28 @@ class Session:
         value = self.graph.values[value_id]
         assert isinstance(value, Tensor)
         return TensorSpec(value.spec.dtype, env.dims[value_id])
+
+    async def replay(self, **dims: tuple[int, ...]) -> Replay:
+        """Lower and load the variant for live dims by input name; others stay maximal."""
+        self._check_open()
+        async with self._lock:
+            live = {p.value: dims[p.name] for p in self.graph.inputs if p.name in dims}
+            for port in self.graph.inputs:
+                value = self.graph.values[port.value]
+                if port.value in live and isinstance(value, Tensor):
+                    boundary.check_live(port.name, live[port.value], value.spec.dims)
+            variant = await self._variant(propagate(self.graph, self._calls, live, {}))
+        ports = [*self.graph.inputs, *self.graph.outputs]
+        buffer_of, words = variant.plan.buffer_of, variant.plan.symint_words
+        buffers = {p.name: buffer_of[p.value] for p in ports if p.value in buffer_of}
+        buffers["live"] = self._buffers[self._slots.live]
+        buffers["fault"] = self._buffers[self._slots.fault]
+        return Replay(
+            variant.handle,
+            tuple(d.node for d in variant.lowered.dispatches),
+            buffers,
+            {p.name: words[p.value] for p in self.graph.inputs if p.value in words},
+        )
 
     # -- state and facts
 

@@ -13,7 +13,7 @@ const RESULT_NBYTES = 16;
 
 const generators = new Map();
 
-/** A model ready to generate: see `GeneratorSpec` in webgpu_py/llm.py. */
+/** A model ready to generate: `spec` is made by webgpu_py/llm.py. */
 class Generator {
   constructor(state, spec, blob, offsets) {
     Object.assign(this, spec);
@@ -99,18 +99,18 @@ class Generator {
   /** Settings, seed and the counts of tokens already seen, for one request. */
   begin(prompt, options) {
     const {queue} = this.state.gpu;
-    const s = options.sampling;
     const settings = new Float32Array([
-      s.temperature, s.topK, s.topP, s.minP, s.repetitionPenalty, s.presencePenalty, s.frequencyPenalty, 0,
+      options.temperature, options.top_k, options.top_p, options.min_p,
+      options.repetition_penalty, options.presence_penalty, options.frequency_penalty, 0,
     ]);
-    new Int32Array(settings.buffer)[7] = s.seed | 0;
+    new Int32Array(settings.buffer)[7] = options.seed | 0;
     queue.writeBuffer(this.buffer('settings'), 0, settings);
     queue.writeBuffer(this.buffer('fault'), 0, new Uint32Array(4));
     const counts = new Int32Array(this.vocabSize);
     for (const token of prompt) counts[token]++;
     queue.writeBuffer(this.buffer('counts'), 0, counts);
     const bias = new Float32Array(this.vocabSize);
-    for (const [token, value] of s.logitBias) bias[token] = value;
+    for (const [token, value] of options.logit_bias) bias[token] = value;
     queue.writeBuffer(this.buffer('bias'), 0, bias);
   }
 
@@ -178,7 +178,7 @@ class Request {
   async *run() {
     const {generator, prompt, options} = this;
     generator.check(prompt);
-    const room = Math.min(options.maxTokens, generator.context - prompt.length);
+    const room = Math.min(options.max_tokens, generator.context - prompt.length);
     const text = new TextAssembler(options.stop);
     const started = performance.now();
     if (this.cancelled || room < 1) {
@@ -191,7 +191,7 @@ class Request {
     let submitted = 1;
     let delivered = 0;
     let firstAt = 0;
-    const window = options.topLogprobs ? 1 : STEPS_IN_FLIGHT;
+    const window = options.top_logprobs ? 1 : STEPS_IN_FLIGHT;
     try {
       while (inFlight.length) {
         while (!this.cancelled && submitted < room && inFlight.length < window) {
@@ -205,7 +205,7 @@ class Request {
           this.finishReason = 'stop';
           break;
         }
-        const top = options.topLogprobs ? topLogprobs(await generator.logits(), options.topLogprobs) : null;
+        const top = options.top_logprobs ? topLogprobs(await generator.logits(), options.top_logprobs) : null;
         if (delivered) generator.cached.push(this.previous);
         this.previous = token;
         delivered++;
@@ -244,7 +244,10 @@ export function destroyGenerator(handle) {
   generators.delete(handle);
 }
 
-/** Start an answer to prompt tokens; the request's `next()` gives its pieces. */
+/** Start an answer to prompt tokens; the request's `next()` gives its pieces.
+ *
+ * Options are those of GenerationOptions in webgpu_py/generation.py, under the same names; all are given.
+ */
 export function startRequest(handle, prompt, options) {
   const generator = generators.get(handle);
   if (!generator || generator.state.lost) throw new WebGPUPyError('DeviceLost', 'This model was closed; load it again.');

@@ -14,7 +14,7 @@ from ..graph.lowering import Lowering
 from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
 
-PAIRS, HALVES, INTERLEAVED = 0, 1, 2
+PAIRS, HALVES, INTERLEAVED, LIVE_PAIRS, LIVE_HALVES = range(5)
 
 
 def _query_key(call: Call) -> tuple[TensorRef, TensorRef]:
@@ -224,6 +224,60 @@ class RopeInterleaved(Operator):
         tokens, dim = x.shape[-2:]
         turn = freqs.astype(np.float64).reshape(-1, dim // 2, 2)[:tokens]
         return _turned(x, turn[..., 0] + 1j * turn[..., 1])
+
+
+@operator(
+    "webgpu_py.rope.default(q, k, cos, sin, start_pos, interleaved=False) -> [q_out, k_out]"
+)
+class RopeLive(Operator):
+    """Rotation by angle table row start_pos + s, one column a pair, over the first R dims.
+
+    Pairs are (x[2i], x[2i+1]) where interleaved, else (x[i], x[i + R/2]); dims from R on are
+    copied. Shapes: q [.., S, Hq, D], k [.., S, Hk, D]; cos, sin [max_seq, R/2], R <= D. float32.
+    Two results. Errors: ShapeError, DtypeError, IndexOutOfRange (start_pos).
+    """
+
+    def infer(self, call: Call) -> Sequence[TensorSpec]:
+        q, k = _query_key(call)
+        cos, _ = _tables(call)
+        call.check(cos.rank == 2, f"cos and sin are {list(cos.dims)}, must be [max_seq, rotary/2]")
+        rows, half = cos.dims
+        call.check(
+            2 * half <= q.dims[-1],
+            f"cos has {half} columns, head dimension {q.dims[-1]} takes at most half of it",
+        )
+        tokens, start = q.dims[-3], call.int("start_pos")
+        call.check(
+            0 <= start <= rows - tokens,
+            f"start_pos={start} with {tokens} tokens, allowed are 0 to {rows - tokens} "
+            f"(cos and sin have {rows} rows)",
+            IndexOutOfRange,
+        )
+        call.bool("interleaved")
+        return [q.spec, k.spec]
+
+    def lower(self, call: Call, out: Lowering) -> None:
+        arrangement = LIVE_PAIRS if call.bool("interleaved") else LIVE_HALVES
+        rotary = 2 * call.tensor("cos").dims[-1]
+        _dispatch_both(call, out, arrangement, rotary, out.live("start_pos"))
+
+    def reference(  # type: ignore[override]
+        self, call: Call, q: np.ndarray, k: np.ndarray, cos: np.ndarray, sin: np.ndarray
+    ) -> list[np.ndarray]:
+        start, rotary = call.int("start_pos"), 2 * cos.shape[-1]
+        rows = slice(start, start + q.shape[-3])
+        turn = (cos[rows].astype(np.float64) + 1j * sin[rows])[:, None]
+        found = []
+        for x in (q, k):
+            turned = x.astype(np.float64)
+            part = turned[..., :rotary]
+            if call.bool("interleaved"):
+                turned[..., :rotary] = _turned(part, turn)
+            else:
+                z = (part[..., : rotary // 2] + 1j * part[..., rotary // 2 :]) * turn
+                turned[..., :rotary] = np.concatenate([z.real, z.imag], axis=-1)
+            found.append(turned)
+        return found
 
 
 def _turned(x: np.ndarray, turn: np.ndarray) -> np.ndarray:

@@ -1,0 +1,313 @@
+"""Requests to a decoder, and the token loop for devices whose loop is not JavaScript's.
+
+In a browser `js/generate.js` runs the same loop with several steps in flight and never enters
+Python; `SessionGenerator` is its plain twin for the NumPy and native devices.
+"""
+
+from __future__ import annotations
+
+import codecs
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from .errors import ContextLength, DtypeError, IndexOutOfRange, ShapeError
+
+if TYPE_CHECKING:
+    from .graph.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationOptions:
+    """How to sample and when to stop; the names are Hugging Face's and OpenAI's.
+
+    temperature 0 is greedy. top_k 0, top_p 1, min_p 0 and penalties 1, 0, 0 are off. `stop` are
+    strings that end the answer and are cut off. `logit_bias` maps token ids to additions.
+    """
+
+    max_tokens: int = 512
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    top_logprobs: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values that have no meaning: DtypeError names the option and its range."""
+        ranges = {
+            "max_tokens": (1, float("inf")),
+            "temperature": (0, float("inf")),
+            "top_k": (0, float("inf")),
+            "top_p": (0, 1),
+            "min_p": (0, 1),
+            "repetition_penalty": (1e-3, float("inf")),
+            "top_logprobs": (0, 100),
+        }
+        for name, (low, high) in ranges.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise DtypeError(f"{name}={value}, allowed are {low} to {high}")
+        if isinstance(self.stop, str):
+            object.__setattr__(self, "stop", (self.stop,))
+
+    def settings(self) -> np.ndarray:
+        """The words of `webgpu_py.sample`: seven floats' bits and the seed, int32 [8]."""
+        words = np.zeros(8, np.int32)
+        words[:7] = np.array(
+            [
+                self.temperature,
+                self.top_k,
+                self.top_p,
+                self.min_p,
+                self.repetition_penalty,
+                self.presence_penalty,
+                self.frequency_penalty,
+            ],
+            np.float32,
+        ).view(np.int32)
+        words[7] = np.uint32(self.seed & 0xFFFFFFFF).astype(np.int32)
+        return words
+
+    def plain(self) -> dict[str, Any]:
+        """The options as JavaScript's loop reads them."""
+        found = asdict(self)
+        return found | {
+            "stop": list(self.stop),
+            "logit_bias": [[int(k), float(v)] for k, v in self.logit_bias.items()],
+            "seed": int(self.settings()[7]),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A step of an answer: tokens, the text that became certain, and log probabilities."""
+
+    tokens: list[int]
+    text: str
+    logprobs: list[float]
+    top_logprobs: list[tuple[int, float]] | None = None
+
+
+class Request(Protocol):
+    """One answer under way."""
+
+    finish_reason: str | None
+    timings: dict[str, float]
+
+    async def next(self) -> Piece | None:
+        """The next piece; None at the end, when finish_reason and timings are set."""
+        ...
+
+    def cancel(self) -> None:
+        """End soon: at most two more tokens come."""
+        ...
+
+
+class Generator(Protocol):
+    """A decoder that answers prompts, one at a time, and keeps its cache between them."""
+
+    def start(self, prompt: Sequence[int], options: GenerationOptions) -> Request:
+        """Begin an answer."""
+        ...
+
+    def close(self) -> None:
+        """Free what the loop itself holds."""
+        ...
+
+
+def check_prompt(prompt: Sequence[int], context: int, vocab_size: int) -> None:
+    """Refuse a prompt that can't be answered: ShapeError, ContextLength, IndexOutOfRange."""
+    if not prompt:
+        raise ShapeError("the prompt has no tokens; give it some text")
+    if len(prompt) >= context:
+        raise ContextLength(
+            f"the prompt has {len(prompt)} tokens; this model was loaded with a context of "
+            f"{context}, which prompt and answer share; shorten it or load with a larger context"
+        )
+    for at, token in enumerate(prompt):
+        if not 0 <= token < vocab_size:
+            raise IndexOutOfRange(
+                f"token id {token} at position {at}: the vocabulary has ids 0 to {vocab_size - 1}"
+            )
+
+
+class TextAssembler:
+    """Bytes to text: UTF-8 that may be cut anywhere, and stop strings that may span tokens."""
+
+    def __init__(self, stops: Sequence[str] = ()) -> None:
+        self._stops = [s for s in stops if s]
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = ""
+        self.stopped = False
+
+    def push(self, data: bytes) -> str:
+        """Text that is certain after these bytes; a stop string and all behind it is cut off."""
+        return self._settle(self._decoder.decode(data), False)
+
+    def flush(self) -> str:
+        """What is still held back when the answer ends for another reason."""
+        return self._settle(self._decoder.decode(b"", True), True)
+
+    def _settle(self, more: str, last: bool) -> str:
+        if self.stopped:
+            return ""
+        self._held += more
+        found = [at for s in self._stops if (at := self._held.find(s)) >= 0]
+        if found:
+            self.stopped = True
+            return self._held[: min(found)]
+        keep = 0 if last else max((_overlap(self._held, s) for s in self._stops), default=0)
+        text, self._held = self._held[: len(self._held) - keep], self._held[-keep:] * (keep > 0)
+        return text
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Length of the longest end of `text` that begins `stop`."""
+    for n in range(min(len(text), len(stop) - 1), 0, -1):
+        if text.endswith(stop[:n]):
+            return n
+    return 0
+
+
+class SessionGenerator:
+    """The loop in Python: a run a step."""
+
+    def __init__(
+        self,
+        session: Session,
+        context: int,
+        chunk: int,
+        ends: frozenset[int],
+        table: tuple[bytes, np.ndarray],
+    ) -> None:
+        self.session = session
+        self.context = context
+        self.chunk = chunk
+        self.ends = ends
+        self.blob, self.offsets = table
+        self.vocab_size = len(self.offsets) - 1
+        self.cached: list[int] = []
+
+    def start(self, prompt: Sequence[int], options: GenerationOptions) -> SessionRequest:
+        """See Generator."""
+        return SessionRequest(self, list(prompt), options)
+
+    def close(self) -> None:
+        """See Generator."""
+
+    def bytes_of(self, token: int) -> bytes:
+        """What a token shows."""
+        return self.blob[self.offsets[token] : self.offsets[token + 1]]
+
+    def reuse(self, prompt: list[int]) -> int:
+        """Rows of the cache that serve this prompt; the others count as unwritten."""
+        same = 0
+        for a, b in zip(self.cached, prompt[:-1], strict=False):
+            if a != b:
+                break
+            same += 1
+        del self.cached[same:]
+        return same
+
+
+class SessionRequest:
+    """One answer of a SessionGenerator."""
+
+    def __init__(
+        self, generator: SessionGenerator, prompt: list[int], options: GenerationOptions
+    ) -> None:
+        self.finish_reason: str | None = None
+        self.timings: dict[str, float] = {}
+        self._generator = generator
+        self._prompt = prompt
+        self._options = options
+        self._cancelled = False
+        self._steps = self._run()
+
+    async def next(self) -> Piece | None:
+        """See Request."""
+        return await anext(self._steps, None)
+
+    def cancel(self) -> None:
+        """See Request."""
+        self._cancelled = True
+
+    async def _run(self) -> AsyncIterator[Piece]:
+        g, prompt, options = self._generator, self._prompt, self._options
+        check_prompt(prompt, g.context, g.vocab_size)
+        room = min(options.max_tokens, g.context - len(prompt))
+        text = TextAssembler(options.stop)
+        counts = np.bincount(prompt, minlength=g.vocab_size).astype(np.int32)
+        bias = np.zeros(g.vocab_size, np.float32)
+        for token, value in options.logit_bias.items():
+            bias[token] = value
+        started = time.perf_counter()
+        first = 0.0
+        fresh = prompt[g.reuse(prompt) :]
+        delivered: list[int] = []
+        ids = fresh
+        while not self._cancelled:
+            out = await self._step(ids, counts, bias)
+            token = int(out["token"][0])
+            counts[token] += 1
+            first = first or time.perf_counter()
+            if token in g.ends:
+                self.finish_reason = "stop"
+                break
+            delivered.append(token)
+            piece = text.push(g.bytes_of(token))
+            if text.stopped:
+                self.finish_reason = "stop"
+            elif len(delivered) == room:
+                self.finish_reason = "length"
+                piece += text.flush()
+            yield Piece([token], piece, [float(out["logprob"][0])], self._top(out["logits"]))
+            if self.finish_reason:
+                break
+            ids = [token]
+        if self._cancelled:
+            self.finish_reason = "cancelled"
+        if self.finish_reason == "stop" and (rest := text.flush()):
+            yield Piece([], rest, [])
+        spent = max(time.perf_counter() - first, 1e-6)
+        self.timings = {
+            "first_token_ms": 1e3 * (first - started),
+            "prefill_tps": len(fresh) / max(first - started, 1e-6),
+            "decode_tps": (len(delivered) - 1) / spent if len(delivered) > 1 else 0.0,
+        }
+
+    async def _step(
+        self, ids: list[int], counts: np.ndarray, bias: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        g = self._generator
+        out: dict[str, np.ndarray] = {}
+        for start in range(0, len(ids), g.chunk):
+            part = ids[start : start + g.chunk]
+            out = await g.session.run(
+                ids=np.array(part, np.int32),
+                position=len(g.cached),
+                last=len(part) - 1,
+                counts=counts,
+                bias=bias,
+                settings=self._options.settings(),
+            )
+            g.cached += part
+        return out
+
+    def _top(self, logits: np.ndarray) -> list[tuple[int, float]] | None:
+        count = self._options.top_logprobs
+        if not count:
+            return None
+        wide = logits.astype(np.float64)
+        total = wide.max() + np.log(np.exp(wide - wide.max()).sum())
+        order = np.argsort(-wide, kind="stable")[:count]
+        return [(int(i), float(wide[i] - total)) for i in order]

@@ -1,0 +1,130 @@
+"""A model file's weights as graph constants, at their stored precision and under canonical names.
+
+Canonical names are Hugging Face's (`model.layers.0.self_attn.q_proj.weight`); a file's own names
+are looked up from them. A weight that is asked for twice (tied embeddings) is one constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..errors import FormatError, ShapeError, UnsupportedModel
+from ..formats.gguf import GGUFFile, GGUFTensor
+from ..graph.builder import Graph, Var
+from ..graph.values import Constant, Source, TensorSpec
+
+GGUF_NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+"""Canonical stem -> GGUF stem; a layer's are prefixed `model.layers.N.` and `blk.N.`."""
+
+
+class Weights(Protocol):
+    """What an architecture asks of a file, whatever its format."""
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the file has that weight."""
+        ...
+
+    def vector(self, g: Graph, name: str, length: int) -> Var:
+        """A norm weight or bias: float32 [length]."""
+        ...
+
+    def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
+        """x [n, K] times the weight [out_features, K] transposed, plus its bias if there is one."""
+        ...
+
+    def embedding(self, g: Graph, ids: Var, name: str, shape: tuple[int, int]) -> Var:
+        """Rows of the weight [vocabulary, hidden] for ids int32 [n]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A weight as codes and scales on the device."""
+
+    kind: str
+    codes: Var
+    scales: Var | None
+    rows: int
+    columns: int
+
+
+def gguf_name(name: str) -> str:
+    """A canonical weight name in GGUF's terms."""
+    stem, _, kind = name.rpartition(".")
+    prefix = ""
+    if stem.startswith("model.layers."):
+        layer, _, stem = stem.removeprefix("model.layers.").partition(".")
+        prefix = f"blk.{layer}."
+    return f"{prefix}{GGUF_NAMES[stem]}.{kind}"
+
+
+class GGUFWeights:
+    """Weights of a GGUF file; block types are rearranged on the device, nothing is requantized."""
+
+    def __init__(self, file: GGUFFile, source: Source) -> None:
+        file.require_supported()
+        self.file = file
+        self._source = source
+        self._packed: dict[str, Packed] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return gguf_name(name) in self.file.tensors
+
+    def vector(self, g: Graph, name: str, length: int) -> Var:
+        tensor = self._tensor(name, (length,))
+        if tensor.type not in STORED_FLOATS:
+            raise UnsupportedModel(f"{tensor.name} is {tensor.type}, must be F32, F16 or BF16")
+        constant = self._constant(tensor, TensorSpec("float32", tensor.dims))
+        constant.dtype = STORED_FLOATS[tensor.type]
+        return g.constant(constant)
+
+    def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
+        weight = self._weight(g, name, (out_features, x.shape[-1]))
+        bias_name = name.removesuffix("weight") + "bias"
+        bias = self.vector(g, bias_name, out_features) if bias_name in self else None
+        return packed_linear(g, x, weight, bias)
+
+    def embedding(self, g: Graph, ids: Var, name: str, shape: tuple[int, int]) -> Var:
+        return packed_embedding(g, ids, self._weight(g, name, shape))
+
+    def _weight(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
+        if name not in self._packed:
+            tensor = self._tensor(name, dims)
+            spec = TensorSpec("uint8", (tensor.nbytes,))
+            blocks = g.constant(self._constant(tensor, spec))
+            self._packed[name] = repacked(g, tensor.type, blocks, *dims)
+        return self._packed[name]
+
+    def _tensor(self, name: str, dims: tuple[int, ...]) -> GGUFTensor:
+        own = gguf_name(name)
+        tensor = self.file.tensors.get(own)
+        if tensor is None:
+            raise FormatError(f"{self.file.name}: there is no tensor {own!r}")
+        if tensor.dims != dims:
+            raise ShapeError(f"{own} is {list(tensor.dims)}, the metadata says {list(dims)}")
+        return tensor
+
+    def _constant(self, tensor: GGUFTensor, spec: TensorSpec) -> Constant:
+        return Constant(spec, source=self._source, offset=tensor.offset, nbytes=tensor.nbytes)
+
+
+STORED_FLOATS: Mapping[str, str] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
