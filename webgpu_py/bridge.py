@@ -6,6 +6,7 @@ This is the only file that imports `js` and `pyodide.ffi`. The protocol also sta
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol, cast
 
@@ -372,3 +373,15 @@ async def open_url(url: str) -> BrowserSource:
 async def adopt_source(handle: int, name: str, nbytes: int) -> BrowserSource:
     """A source that the page's worker has registered with the JavaScript half already."""
     return BrowserSource(await _registered_half(), handle, name, nbytes)
+
+
+def heap_nbytes() -> int:
+    """Bytes of the memory Python lives in: wasm memory, which only grows, or the process's peak."""
+    if sys.platform == "emscripten":
+        import pyodide_js
+
+        return int(pyodide_js._module.HEAP8.length)
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .bridge import open_url
+from .bridge import heap_nbytes, open_url
 from .conformance import run_case
 from .device import Device, request_device
 from .errors import ShapeError
 from .graph.values import Source
+from .llm import LLM
 from .program import load
 
 _devices: dict[str, Device] = {}
@@ -75,3 +76,52 @@ async def conformance_entry(args: dict[str, Any], emit: Callable[[Any], None]) -
 
     external = [name for name in files if name.endswith(".ptd")]
     return (await run_case(read, await shared_device("browser"), external)).as_dict()
+
+
+async def generate_text(
+    device: Device,
+    source: Source,
+    prompt: str,
+    chat: bool,
+    options: Mapping[str, Any],
+    emit: Callable[[Any], None],
+) -> dict[str, Any]:
+    """The answer to a prompt, as `webgpu-py generate --json` prints it.
+
+    `emit` hears {"progress": [stage, done, total]} while the model loads and {"text": piece}.
+    """
+    llm = await LLM.load(source, device=device, progress=lambda *at: emit({"progress": list(at)}))
+    try:
+        text = llm.render([{"role": "user", "content": prompt}]) if chat else prompt
+        ids = llm.tokenize(text)
+        stream = llm.generate(ids, **options)
+        pieces = []
+        async for piece in stream:
+            pieces.append(piece)
+            emit({"text": piece})
+        return {
+            "prompt_tokens": ids,
+            "tokens": stream.tokens,
+            "text": "".join(pieces),
+            "finish_reason": stream.finish_reason,
+            "timings": {"load_ms": llm.load_ms, **stream.timings},
+            "adapter": {k: device.info[k] for k in ("vendor", "architecture", "software")},
+            "memory": {
+                "gpu_bytes": llm.memory()["total"],
+                "python_heap_bytes": heap_nbytes(),
+            },
+        }
+    finally:
+        llm.close()
+
+
+async def generate_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, Any]:
+    """`generate_text` in the browser: `model` (URL), `prompt`, `chat`, `options`."""
+    return await generate_text(
+        await shared_device("browser"),
+        await open_url(args["model"]),
+        args["prompt"],
+        args["chat"],
+        args["options"],
+        emit,
+    )
