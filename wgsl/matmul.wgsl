@@ -3,12 +3,22 @@
 
 var<private> batch: u32;
 
-fn a_at(row: u32, k: u32) -> f32 {
-    return a[batch * params.a_batch + row * params.a_row + k * params.a_k];
+fn a_quad(row: u32, rows: u32, k: u32) -> vec4<f32> {
+    let first = batch * params.a_batch + k * params.a_k;
+    var values = vec4<f32>();
+    for (var i = 0u; i < 4u && row + i < rows; i++) {
+        values[i] = a[first + (row + i) * params.a_row];
+    }
+    return values;
 }
 
-fn b_at(col: u32, k: u32) -> f32 {
-    return b[batch * params.b_batch + col * params.b_col + k * params.b_k];
+fn b_quad(col: u32, cols: u32, k: u32) -> vec4<f32> {
+    let first = batch * params.b_batch + k * params.b_k;
+    var values = vec4<f32>();
+    for (var i = 0u; i < 4u && col + i < cols; i++) {
+        values[i] = b[first + (col + i) * params.b_col];
+    }
+    return values;
 }
 
 @compute @workgroup_size(wg_size)
