@@ -209,6 +209,15 @@ class Call:
             return [self.int(name)]
         raise self._wrong(name, "a list of integers", value)
 
+    def floats(self, name: str) -> list[builtins.float]:
+        """A list of floats; empty where it is absent."""
+        value = self.value(name)
+        if isinstance(value, Null):
+            return list(self._argument(name).default or [])
+        if isinstance(value, (IntList, DoubleList)):
+            return [builtins.float(i) for i in value.items]
+        raise self._wrong(name, "a list of numbers", value)
+
     def _list_entry(self, name: str, item: ValueId) -> builtins.int:
         value = self.graph.values[item]
         if isinstance(value, SymInt):
