@@ -2,7 +2,7 @@
 
 /**
  * @typedef {object} Progress
- * @property {'python'|'webgpu_py'|'ready'} stage  Pyodide with its packages, this package, done
+ * @property {'python'|'packages'|'webgpu_py'|'ready'} stage
  * @property {number} loaded  bytes that have arrived in this stage
  * @property {number} total   bytes the stage is known to need so far; 0 when no size is known
  * @property {string} [file]  the file that moved last

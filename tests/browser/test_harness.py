@@ -55,7 +55,7 @@ def test_asyncio_stays_usable_beside_the_browser(gpu):
 
 def test_progress_names_every_stage_with_bytes(gpu):
     stages = [p["stage"] for p in gpu.progress]
-    assert list(dict.fromkeys(stages)) == ["python", "webgpu_py", "ready"]
+    assert list(dict.fromkeys(stages)) == ["python", "packages", "webgpu_py", "ready"]
     assert max(p["loaded"] for p in gpu.progress if p["stage"] == "python") > 10_000_000
 
 
