@@ -101,4 +101,4 @@ class Fill(_Fill):
     "memory_format=None) -> out",
 )
 class FillLike(_Fill):
-    """y = value (full_like), 0 or 1 everywhere, in x's shape; x's dtype unless another is asked for."""
+    """y = value (full_like), 0 or 1 everywhere, in x's shape and, unless another is said, dtype."""
