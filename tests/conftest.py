@@ -1,7 +1,7 @@
 """Fixtures every test folder shares: a real browser, and Python inside it.
 
-The browser starts when the first test that uses `gpu` or `page` is about to run, and a missing
-adapter fails those tests: nothing is skipped.
+The browser starts only if a collected test uses `gpu`, `page` or `browser`, and a missing adapter
+fails those tests: nothing is skipped.
 """
 
 import importlib.util
@@ -19,6 +19,7 @@ from webgpu_py.host.server import Server
 
 ROOT = Path(__file__).resolve().parents[1]
 HARNESS = ROOT / "tests" / "browser" / "harness"
+BROWSER = pytest.StashKey[BrowserThread]()
 BROWSER_FIXTURES = {"gpu", "page", "browser"}
 SHOWN_LIMITS = (
     "maxComputeInvocationsPerWorkgroup",
@@ -46,12 +47,12 @@ def needs_browser(item):
 
 
 def pytest_report_collectionfinish(config, items):
-    """Say which browser and adapter the collected tests are about to use."""
+    """Start the browser that the collected tests need, and say which it is and what it offers."""
     if config.option.collectonly or not any(needs_browser(item) for item in items):
         return []
     try:
-        with BrowserThread(settings_of(config)) as thread:
-            found = probe(thread)
+        thread = config.stash[BROWSER] = BrowserThread(settings_of(config)).start()
+        found = probe(thread)
     except WebGPUPyError as error:
         return [f"browser: none, browser tests will fail: {error}"]
     if found["adapter"] is None:
@@ -62,6 +63,12 @@ def pytest_report_collectionfinish(config, items):
         f"browser: {found['version']}, adapter: {name}",
         "limits: " + ", ".join(f"{key}={limits[key]}" for key in SHOWN_LIMITS),
     ]
+
+
+def pytest_unconfigure(config):
+    thread = config.stash.get(BROWSER, None)
+    if thread is not None:
+        thread.stop()
 
 
 def settings_of(config):
@@ -81,10 +88,12 @@ def settings(request):
 
 
 @pytest.fixture(scope="session")
-def browser(settings):
+def browser(request, settings):
     """The one browser of the test run, on its own thread."""
-    with BrowserThread(settings) as thread:
-        yield thread
+    started = request.config.stash.get(BROWSER, None)
+    if started is None:
+        started = request.config.stash[BROWSER] = BrowserThread(settings).start()
+    return started
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,10 @@ def pack(value: Any) -> bytes:
     arrays: list[np.ndarray[Any, Any]] = []
 
     def keep(array: Any) -> int:
-        arrays.append(np.asarray(array))
+        kept = np.asarray(array)
+        if kept.dtype.hasobject:
+            raise TypeError(f"an array of {kept.dtype} cannot cross between two Pythons")
+        arrays.append(kept)
         return len(arrays) - 1
 
     def node(v: Any) -> Any:

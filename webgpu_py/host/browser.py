@@ -77,7 +77,7 @@ class Settings:
     )
     extra_flags: tuple[str, ...] = ()
     launch_s: float = 60.0
-    boot_s: float = 180.0
+    boot_s: float = 300.0
     run_s: float = 300.0
 
     def flags(self) -> list[str]:
