@@ -1,6 +1,8 @@
 // Every message between the page and its worker, in one place: plain structured-clone data, request
 // ids, typed errors. Neither side acts on a message that is not described here.
 
+export { WebGPUPyError } from './js/errors.js';
+
 /** Changed with every change of the messages below; a page and a worker of two releases refuse each other. */
 export const MESSAGES_VERSION = 1;
 
@@ -21,7 +23,7 @@ export const METHODS = Object.freeze([
 /**
  * @typedef {{code: string, message: string}} ErrorRecord
  *
- * @typedef {{kind: 'start', version: number, packages: string[]}
+ * @typedef {{kind: 'start', version: number, packages: string[], lock?: string}
  *   | {kind: 'call', id: number, method: string, args: any}
  *   | {kind: 'cancel', id: number}} ToWorker
  *
@@ -73,16 +75,6 @@ export function messageToWorker(data) {
 /** @param {any} data @returns {ToPage | null} */
 export function messageToPage(data) {
   return Object.hasOwn(TO_PAGE, data?.kind) && TO_PAGE[data.kind](data) ? data : null;
-}
-
-/** An error with the code it has in Python too. */
-export class WebGPUPyError extends Error {
-  /** @param {string} code @param {string} message */
-  constructor(code, message) {
-    super(message);
-    this.name = code;
-    this.code = code;
-  }
 }
 
 /** @param {any} error @returns {ErrorRecord} what crosses of an error: its code and its words */

@@ -1,0 +1,107 @@
+// The page's end of the line to one worker: request ids, progress, cancellation, and the certainty
+// that a call settles even when the worker does not live to answer it.
+import { MESSAGES_VERSION, METHODS, START_ID, WebGPUPyError, messageToPage } from './protocol.js';
+
+/**
+ * @typedef {import('./protocol.js').Progress} Progress
+ * @typedef {object} CallOptions
+ * @property {AbortSignal} [signal]
+ * @property {(progress: Progress) => void} [onProgress]
+ * @property {(event: any) => void} [onEvent]
+ *
+ * @typedef {CallOptions & {resolve: (value: any) => void, reject: (reason: any) => void}} Pending
+ */
+
+export class Connection {
+  /** @type {(info: {pyodide: string, version: string}) => void} */
+  #resolveReady = () => {};
+  /** @type {(reason: any) => void} */
+  #rejectReady = () => {};
+  #watching = false;
+
+  /**
+   * Starts a worker; `ready` resolves when Python is up.
+   * @param {{packages?: string[], onProgress?: (progress: Progress) => void, workerURL?: string | URL}} [options]
+   */
+  constructor({ packages = [], onProgress, workerURL } = {}) {
+    /** @type {Map<number, Pending>} */
+    this.pending = new Map();
+    this.lastId = START_ID;
+    /** @type {WebGPUPyError | null} */
+    this.gone = null;
+    this.onProgress = onProgress;
+    this.lock = `webgpu_py worker ${crypto.randomUUID?.() ?? Math.random()}`;
+    /** @type {Promise<{pyodide: string, version: string}>} */
+    this.ready = new Promise((resolve, reject) => {
+      this.#resolveReady = resolve;
+      this.#rejectReady = reject;
+    });
+    this.ready.catch(() => {});
+    this.worker = new Worker(workerURL ?? new URL('./worker.js', import.meta.url), { type: 'module' });
+    this.worker.onmessage = ({ data }) => this.#received(data);
+    this.worker.onerror = (event) => this.#end(`it failed: ${event.message || 'its script could not be loaded'}`);
+    this.worker.postMessage({ kind: 'start', version: MESSAGES_VERSION, packages, lock: this.lock });
+  }
+
+  /**
+   * @param {string} method one of METHODS
+   * @param {any} [args] plain data
+   * @param {CallOptions} [options]
+   * @returns {Promise<any>}
+   */
+  async call(method, args = {}, options = {}) {
+    if (!METHODS.includes(method)) throw new WebGPUPyError('WebGPUPyError', `no method ${method}`);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    if (this.gone) throw this.gone;
+    const id = ++this.lastId;
+    const cancel = () => this.worker.postMessage({ kind: 'cancel', id });
+    signal?.addEventListener('abort', cancel);
+    try {
+      return await new Promise((resolve, reject) => {
+        this.pending.set(id, { ...options, resolve, reject });
+        this.worker.postMessage({ kind: 'call', id, method, args });
+      });
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+      this.pending.delete(id);
+      signal?.throwIfAborted();
+    }
+  }
+
+  /** Ends the worker; what is pending rejects. */
+  close() {
+    this.#end('it was closed');
+  }
+
+  /** @param {any} data */
+  #received(data) {
+    if (!this.#watching) this.#watch();
+    const message = messageToPage(data);
+    if (!message) return;
+    if (message.kind === 'ready') return this.#resolveReady(message.info);
+    if (message.kind === 'failed') return this.#end(message.error.message, message.error.code);
+    const call = this.pending.get(message.id);
+    if (message.kind === 'progress') (message.id === START_ID ? this : call)?.onProgress?.(message.progress);
+    else if (message.kind === 'event') call?.onEvent?.(message.event);
+    else if (message.kind === 'result') call?.resolve(message.value);
+    else call?.reject(new WebGPUPyError(message.error.code, message.error.message));
+  }
+
+  // The worker holds this lock as long as it lives, and it sends nothing before it holds it.
+  #watch() {
+    this.#watching = true;
+    navigator.locks?.request(this.lock, () => this.#end('its process ended, perhaps for lack of memory'));
+  }
+
+  /** @param {string} why @param {string} [code] */
+  #end(why, code) {
+    if (this.gone) return;
+    this.gone = code
+      ? new WebGPUPyError(code, why)
+      : new WebGPUPyError('DeviceLost', `The worker that runs the model is gone: ${why}. Load the model again.`);
+    this.worker.terminate();
+    this.#rejectReady(this.gone);
+    for (const call of this.pending.values()) call.reject(this.gone);
+  }
+}

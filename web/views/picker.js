@@ -1,0 +1,63 @@
+// Which file to open: the demo model, an address, a file from this machine.
+import { byId, el } from '../lib/dom.js';
+
+export const DEMO_URL = 'models/SmolLM2-135M-Instruct.Q4_1.gguf';
+
+/** @param {(source: {url?: string, file?: File}) => void} choose */
+export function setUpPicker(choose) {
+  const dialog = byId('picker');
+  const take = (/** @type {{url?: string, file?: File}} */ source) => {
+    dialog.close();
+    choose(source);
+  };
+  const url = el('input', { id: 'model-url', type: 'url', name: 'url', required: true, placeholder: 'https://…/model.gguf', 'aria-describedby': 'model-url-note' });
+  const file = el('input', {
+    type: 'file', id: 'model-file', accept: '.gguf,.pte', class: 'hidden', tabindex: -1, 'aria-label': 'Model file',
+    onchange: () => file.files.length && take({ file: file.files[0] }),
+  });
+  dialog.append(
+    el('header', {}, el('h2', { id: 'picker-title' }, 'Choose a model'), closeButton(dialog)),
+    el('div', { class: 'stack' },
+      el('div', { class: 'field' },
+        el('span', {}, 'The demo'),
+        el('button', { type: 'button', class: 'primary', id: 'model-demo', onclick: () => take({ url: DEMO_URL }) }, 'SmolLM2 135M Instruct'),
+        el('span', { class: 'small soft' }, 'A small chat model: 99 MB, Apache-2.0 licence.')),
+      el('div', { class: 'field' },
+        el('span', {}, 'A file on this machine'),
+        el('button', { type: 'button', onclick: () => file.click() }, 'Choose a file…'),
+        file,
+        el('span', { class: 'small soft' }, 'A GGUF model or an ExecuTorch .pte program. You can also drop it anywhere on the page. It is read here and goes nowhere.')),
+      el('form', { class: 'field', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); take({ url: url.value }); } },
+        el('label', { for: 'model-url' }, 'An address'),
+        el('span', { class: 'inline' }, url, el('button', { type: 'submit' }, 'Load')),
+        el('span', { class: 'small soft', id: 'model-url-note' }, "Its server must allow this page to read it (CORS), and this page's policy must allow the server."))),
+  );
+  byId('model-button').addEventListener('click', () => dialog.showModal());
+  setUpDrop(take);
+}
+
+/** @param {any} dialog */
+export function closeButton(dialog) {
+  return el('button', { type: 'button', class: 'quiet', 'aria-label': 'Close', onclick: () => dialog.close() }, '✕');
+}
+
+/** @param {(source: {file: File}) => void} take */
+function setUpDrop(take) {
+  const veil = byId('drop');
+  const hasFiles = (/** @type {DragEvent} */ event) => event.dataTransfer?.types.includes('Files');
+  document.addEventListener('dragover', (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    veil.hidden = false;
+  });
+  document.addEventListener('dragleave', (event) => {
+    if (!event.relatedTarget) veil.hidden = true;
+  });
+  document.addEventListener('drop', (event) => {
+    veil.hidden = true;
+    const file = event.dataTransfer?.files[0];
+    if (!file) return;
+    event.preventDefault();
+    take({ file });
+  });
+}

@@ -1,0 +1,178 @@
+"""What a page's worker calls: named methods with JSON and buffers in, JSON and buffers out.
+
+An array in JSON is `{"$array": index, "dtype": ..., "shape": ...}`, its bytes stand in the list
+beside it. `web/protocol.js` lists the methods; `emit` takes the JSON text of an event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+import webgpu_py
+
+from .bridge import adopt_source
+from .device import Device, request_device
+from .errors import Cancelled, FormatError, WebGPUPyError
+from .graph.values import Source
+
+Emit = Callable[[dict[str, Any]], None]
+
+SNIFFED = 8
+
+
+class Opened(Protocol):
+    """An open file; its other public methods answer requests of their names."""
+
+    kind: str
+
+    def description(self) -> dict[str, Any]:
+        """What the page shows of it at once."""
+        ...
+
+    def close(self) -> None:
+        """Free what it holds on the device."""
+        ...
+
+
+class Service:
+    """One page's open file on one device; calls that use the device take turns."""
+
+    def __init__(self) -> None:
+        self.version = webgpu_py.__version__
+        self._device: Device | None = None
+        self._opened: Opened | None = None
+        self._close_source: Callable[[], None] = lambda: None
+        self._tasks: dict[int, asyncio.Task[Any]] = {}
+        self._turn = asyncio.Lock()
+
+    async def call(
+        self, id: int, method: str, text: str, buffers: Sequence[Any], emit: Callable[[str], None]
+    ) -> tuple[str, list[bytes]]:
+        """Answer one request; errors come back as `{"error": {code, message}}`."""
+        task = asyncio.ensure_future(
+            self._answer(method, _decoded(text, buffers), lambda event: emit(json.dumps(event)))
+        )
+        self._tasks[id] = task
+        try:
+            return _encoded({"result": await task})
+        except asyncio.CancelledError:
+            return _encoded({"error": {"code": Cancelled.code, "message": "cancelled"}})
+        except Exception as error:
+            return _encoded({"error": _described(error)})
+        finally:
+            del self._tasks[id]
+
+    def cancel(self, id: int) -> None:
+        """Stop a request at its next await; one that is done or unknown is left alone."""
+        if id in self._tasks:
+            self._tasks[id].cancel()
+
+    async def _answer(self, method: str, args: dict[str, Any], emit: Emit) -> Any:
+        if method == "device":
+            return await self.device(args)
+        async with self._turn:
+            if method == "open":
+                return await self.open(args, emit)
+            if method == "close":
+                return await self.close()
+            if self._opened is None:
+                raise FormatError(f"{method}: no file is open; open one first")
+            found = getattr(self._opened, method, None)
+            if found is None or method.startswith("_"):
+                raise FormatError(f"{method}: not for a {self._opened.kind}")
+            return await found(args, emit)
+
+    async def device(self, args: dict[str, Any]) -> dict[str, Any]:
+        """The device as it was granted; requests one at the first call (`kind`)."""
+        device = await self._granted(args.get("kind", "browser"))
+        return {
+            "kind": device.kind,
+            "info": dict(device.info),
+            "limits": dataclasses.asdict(device.limits),
+            "features": sorted(device.features),
+        }
+
+    async def _granted(self, kind: Any) -> Device:
+        if self._device is None:
+            self._device = await request_device(kind)
+        return self._device
+
+    async def open(self, args: dict[str, Any], emit: Emit) -> dict[str, Any]:
+        """Open a file by its first bytes; what was open before is closed."""
+        await self.close()
+        given = args["source"]
+        source = await adopt_source(given["handle"], given["name"], given["nbytes"])
+        self._close_source = source.close
+        try:
+            opener = await _opener(source)
+            device = await self._granted(args.get("device", "browser"))
+            opened: Opened = await opener(source, device, args.get("options", {}), emit)
+        except BaseException:
+            source.close()
+            raise
+        self._opened = opened
+        facts = {"kind": opened.kind, "name": source.name, "nbytes": source.nbytes}
+        return facts | opened.description()
+
+    async def close(self) -> None:
+        """Free what the open file holds on the device."""
+        if self._opened is not None:
+            self._opened.close()
+            self._close_source()
+        self._opened = None
+
+
+async def _opener(source: Source) -> Any:
+    """What opens a file, told by its magic bytes, whatever its name."""
+    start = await source.read(0, min(SNIFFED, source.nbytes))
+    if start[:4] == b"GGUF":
+        from .page_model import open_model
+
+        return open_model
+    if start[4:6] == b"ET":
+        from .page_program import open_program
+
+        return open_program
+    raise FormatError(
+        f"{source.name}: begins with {start!r}; a model is a GGUF file (begins with b'GGUF') "
+        "or an ExecuTorch program (.pte, b'ET12' at byte 4)"
+    )
+
+
+def _decoded(text: str, buffers: Sequence[Any]) -> Any:
+    def array(record: dict[str, Any]) -> Any:
+        if "$array" not in record:
+            return record
+        data = np.frombuffer(buffers[record["$array"]], record["dtype"])
+        return data.reshape(record["shape"])
+
+    return json.loads(text, object_hook=array)
+
+
+def _encoded(value: Any) -> tuple[str, list[bytes]]:
+    buffers: list[bytes] = []
+
+    def plain(part: Any) -> Any:
+        if isinstance(part, np.ndarray):
+            buffers.append(part.tobytes())
+            return {"$array": len(buffers) - 1, "dtype": str(part.dtype), "shape": part.shape}
+        if isinstance(part, np.generic):
+            return part.item()
+        raise TypeError(f"a {type(part).__name__} cannot cross to the page")
+
+    return json.dumps(value, default=plain), buffers
+
+
+def _described(error: Exception) -> dict[str, str]:
+    if isinstance(error, WebGPUPyError):
+        return {"code": error.code, "message": str(error)}
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    said = f"{type(error).__name__}: {error} ({where.name}, {where.filename}:{where.lineno})"
+    return {"code": WebGPUPyError.code, "message": said}
