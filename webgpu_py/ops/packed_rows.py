@@ -1,0 +1,67 @@
+"""Rows of packed weights by index: what every embedding operator shares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import IndexOutOfRange
+from ..graph.call import Call, TensorRef
+from ..graph.dims import ceil_div
+from ..graph.lowering import Lowering
+from .packed import PackedMatrix
+
+
+def check_indices(call: Call, indices: TensorRef, rows: int) -> None:
+    """Rank, and the values too where the host knows them."""
+    call.check(indices.rank >= 1, "indices has rank 0, must be at least 1")
+    host = call.env.host.get(indices.id)
+    if host is not None:
+        _check_range(call, host, rows)
+
+
+def _check_range(call: Call, indices: np.ndarray, rows: int) -> None:
+    flat = indices.reshape(-1)
+    bad = (flat < 0) | (flat >= rows)
+    if bad.any():
+        at = int(bad.argmax())
+        raise call.error(
+            IndexOutOfRange,
+            f"index {int(flat[at])} at position {at} is out of range, allowed are 0 to {rows - 1}",
+        )
+
+
+def take_rows(call: Call, table: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Rows of a table for the reference; IndexOutOfRange where the device would raise it."""
+    _check_range(call, indices, len(table))
+    rows: np.ndarray = table[indices]
+    return rows
+
+
+def lower_embedding(out: Lowering, weight: PackedMatrix, indices: TensorRef, y: TensorRef) -> None:
+    """Dispatch y[..., :] = weight[indices[...], :], in as many parts as the binding limit asks."""
+    limits = out.limits
+    fours = (
+        weight.k % 4 == 0
+        and weight.row_bytes % 2 == 0
+        and (weight.scale_kind == "none" or weight.span % 4 == 0)
+    )
+    kernel, unit = ("packed_embedding", "fours") if fours else ("packed_embedding_any", "width")
+    columns = weight.k // 4 if fours else weight.k
+    width = out.width(min(64, 1 << (columns - 1).bit_length()))
+    across = min(ceil_div(columns, width), limits.max_compute_workgroups_per_dimension)
+    grid = (across, *limits.fold(indices.numel, kernel))
+    for part in weight.parts(limits.max_storage_buffer_binding_size):
+        out.dispatch(
+            kernel,
+            {"indices": indices, "codes": part.codes, "scales": part.scales, "y": y},
+            {
+                "count": indices.numel,
+                unit: columns,
+                "rows": weight.n,
+                "first": part.first,
+                "here": part.count,
+                **part.params(weight),
+            },
+            grid,
+            {**weight.constants(), "wg_size": width},
+        )
