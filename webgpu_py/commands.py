@@ -14,9 +14,12 @@ from .bridge import heap_nbytes, open_url
 from .conformance import run_case
 from .device import Device, request_device
 from .errors import ShapeError
+from .formats.gguf import read_gguf
 from .graph.values import Source
 from .llm import LLM
+from .models.first_layer import build_first_layer, check_first_layer
 from .program import load
+from .tokenizer import tokenizer_from_gguf
 
 _devices: dict[str, Device] = {}
 
@@ -125,3 +128,33 @@ async def generate_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> d
         args["options"],
         emit,
     )
+
+
+async def first_layer_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, Any]:
+    """Layer 0 of `model` (URL) for `prompt`, checked against float64: what `make demo` prints."""
+    device, source = await shared_device("browser"), await open_url(args["model"])
+    emit({"stage": "reading the header"})
+    file = await read_gguf(source)
+    tokenizer = tokenizer_from_gguf(file.metadata)
+    ids = tokenizer.encode(args["prompt"])
+    emit({"stage": "building the first layer, rearranging its weights on the GPU"})
+    layer = await build_first_layer(device, file, source, tokenizer.vocab_size, len(ids))
+    try:
+        found = await layer.run(ids)
+        timings, memory = layer.session.timings(), layer.session.memory()
+        timed = "timestamp-query" in device.features
+        kernels = await layer.profile(ids) if timed else []
+        emit({"stage": "computing the same in float64"})
+        check = await check_first_layer(device, file, source, tokenizer.vocab_size, ids, found)
+    finally:
+        layer.close()
+    return {
+        "tokens": [tokenizer.token_text(i) for i in ids],
+        "lines": check.lines(),
+        "adapter": device.info,
+        "build_ms": timings["build_ms"],
+        "run_ms": timings["run_ms"],
+        "kernels": [list(k) for k in kernels],
+        "dispatches": layer.session.dispatches,
+        "gpu_bytes": memory["total"],
+    }

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..device import Device
-from ..errors import ShapeError
+from ..errors import ShapeError, WrongNumbers
 from ..formats.gguf import GGUFFile
 from ..graph.builder import Graph, Var, dim
 from ..graph.session import Session
 from ..graph.values import Source
 from ..quant.q4gsw import quantize_q4gsw
 from ..quant.repack import dequantize
+from ..quant.snr import Snr
 from .config import ModelConfig
 from .weights import GGUFWeights, gguf_name
 
 GROUP_SIZE = 32
+TOLERANCE = 1e-4
 PREFIX = "model.layers.0."
 PROJECTIONS = {"q": "self_attn.q_proj", "k": "self_attn.k_proj"}
 
@@ -130,3 +132,51 @@ async def first_layer_reference(
             turned = np.concatenate([z.real, z.imag], axis=-1)
         found[short] = turned
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How far the device is from float64, and how far 4-bit requantization would be.
+
+    `max_abs_error` and `largest` are over rotated q and k; `snr_db` is of the requantized linears.
+    """
+
+    max_abs_error: float
+    largest: float
+    snr_db: float
+
+    def lines(self) -> list[str]:
+        """The two results as sentences."""
+        return [
+            f"layer 0 rotated q, k against float64 from the file's own blocks: max abs error "
+            f"{self.max_abs_error:.3e}, {self.max_abs_error / self.largest:.2e} of the largest "
+            f"value {self.largest:.3f} (allowed 1e-4)",
+            f"the same linears requantized to q4gsw (4 bit, groups of {GROUP_SIZE}): "
+            f"SNR {self.snr_db:.1f} dB",
+        ]
+
+
+async def check_first_layer(
+    device: Device,
+    file: GGUFFile,
+    source: Source,
+    vocab_size: int,
+    ids: list[int],
+    found: dict[str, np.ndarray],
+) -> Check:
+    """Compare what a FirstLayer `found` with the float64 route; WrongNumbers past 1e-4."""
+    exact = await first_layer_reference(file, source, vocab_size, ids)
+    largest = max(float(np.abs(exact[name]).max()) for name in PROJECTIONS)
+    error = max(float(np.abs(found[name] - exact[name]).max()) for name in PROJECTIONS)
+    rough = await build_first_layer(device, file, source, vocab_size, len(ids), requantized=True)
+    try:
+        coarse = await rough.run(ids)
+    finally:
+        rough.close()
+    snr = Snr()
+    for name in PROJECTIONS:
+        snr.add(exact[name], coarse[name])
+    check = Check(error, largest, snr.db)
+    if not error < TOLERANCE * largest:
+        raise WrongNumbers(f"{check.lines()[0]}; this GPU computes wrong results")
+    return check
