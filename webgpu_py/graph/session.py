@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import IndexOutOfRange, LimitExceeded, ShapeError
+from ..errors import IndexOutOfRange, ShapeError
 from . import boundary
 from .call import Call, Env
-from .constants import upload_constant
-from .limits import Limits
-from .lowering import Lowered, SessionSlots, lower
-from .memory import MemoryPlan, Upload, plan_memory
-from .plan import PipelineKey, Plan, encode, layout_transfers, specs_of
-from .shapes import DimsKey, dims_key, propagate, resolve
-from .values import Dim, GraphIR, Port, SymInt, Tensor, TensorSpec, ValueId
+from .residence import Progress, Residence, Variant
+from .shapes import propagate, resolve
+from .values import Dim, GraphIR, Port, SymInt, Tensor, ValueId
 
 if TYPE_CHECKING:
     from ..device import Device
-
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass(slots=True)
-class _Variant:
-    """A loaded plan, with what a run needs beside it."""
-
-    handle: int
-    plan: Plan
-    lowered: Lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +45,11 @@ class _Timings:
 class Session:
     """Runs one graph on one device; made by `Graph.build` or `Session.build`."""
 
-    def __init__(
-        self, device: Device, graph: GraphIR, limits: Limits, calls: list[Call], memory: MemoryPlan
-    ) -> None:
-        self.device = device
-        self.graph = graph
-        self._limits = limits
+    def __init__(self, residence: Residence, calls: list[Call]) -> None:
+        self.device = residence.device
+        self.graph = residence.graph
+        self._residence = residence
         self._calls = calls
-        self._memory = memory
-        self._slots = SessionSlots(
-            live=memory.add(4 * (len(graph.values) + 4 * len(calls) + 4), "state", "live words"),
-            fault=memory.add(16, "state", "fault words"),
-            dummy=memory.add(16, "state", "absent operands"),
-        )
-        self._buffers: list[int] = []
-        self._transient: list[int] = []
-        self._variants: dict[DimsKey, _Variant] = {}
         self._lock = asyncio.Lock()
         self._timings = _Timings()
         self._closed = False
@@ -100,119 +73,15 @@ class Session:
         capped = device.limits.capped(limits)
         calls = resolve(graph)
         env = propagate(graph, calls, {}, {})
-        memory = plan_memory(graph, calls)
-        session = cls(device, graph, capped, calls, memory)
-        lowered = session._lower(env)
-        session._check_sizes()
+        residence = Residence(device, graph, calls, capped)
         try:
-            await session._allocate()
-            variant = await session._load(lowered)
-            session._variants[dims_key(env)] = variant
-            await session._prepack(lowered, progress)
+            await residence.settle(residence.lower(env), progress)
         except BaseException:
-            session.close()
+            residence.leave()
             raise
+        session = cls(residence, calls)
         session._timings.build_ms = 1e3 * (time.perf_counter() - start)
         return session
-
-    def _lower(self, env: Env) -> Lowered:
-        # What is done once at build needs no second lowering for other live dims.
-        calls = [c for c in self._calls if not self._variants or c.index not in self._memory.once]
-        device = self.device
-        return lower(
-            calls,
-            env,
-            self._limits,
-            device.features,
-            self._memory,
-            self._slots,
-            bool(device.info.get("software")),
-        )
-
-    def _check_sizes(self) -> None:
-        limit = self._limits.max_buffer_size
-        for slot in self._memory.slots:
-            if slot.nbytes > limit:
-                raise LimitExceeded(
-                    f"{slot.label} needs a buffer of {slot.nbytes} bytes, this device allows "
-                    f"{limit}; use a smaller model or a device with a larger max_buffer_size"
-                )
-
-    async def _allocate(self) -> None:
-        """Buffers for slots that have none yet (scratch may have been added by a variant)."""
-        new = self._memory.slots[len(self._buffers) :]
-        if new:
-            self._buffers += await self.device.bridge.create_buffers(
-                [s.nbytes for s in new], [s.label for s in new]
-            )
-
-    async def _load(self, lowered: Lowered) -> _Variant:
-        await self._allocate()
-        handles = await self._pipelines(lowered)
-        plan = encode(lowered.dispatches, handles, self._buffers, self._limits, self._slots.fault)
-        env = lowered.env
-        live = (self._buffers[self._slots.live], 4 * len(lowered.live))
-        slot_of, values = self._memory.slot_of, self.graph.values
-        plan.buffer_of = {i: self._buffers[s] for i, s in slot_of.items()}
-        sizes = [live] + [
-            (plan.buffer_of[p.value], self._live_spec(env, p.value).nbytes)
-            for p in self.graph.inputs
-            if isinstance(values[p.value], Tensor)
-        ]
-        plan.inputs = layout_transfers(sizes)
-        plan.outputs = layout_transfers(
-            [
-                (plan.buffer_of[p.value], self._live_spec(env, p.value).nbytes)
-                for p in self.graph.outputs
-            ]
-        )
-        skipped = self._memory.once | self._memory.elided
-        plan.calls = [c.with_env(env) for c in self._calls if c.index not in skipped]
-        plan.env = env
-        plan.symint_words = lowered.symint_words
-        return _Variant(await self.device.bridge.load_plan(plan), plan, lowered)
-
-    async def _pipelines(self, lowered: Lowered) -> dict[PipelineKey, int]:
-        return await self.device.pipelines(specs_of([*lowered.once, *lowered.dispatches]))
-
-    async def _prepack(self, lowered: Lowered, progress: Progress | None) -> None:
-        """Upload every constant once; run the operators that only rearrange constants."""
-        bridge = self.device.bridge
-        batches = self._memory.batches
-        uploads = [*self._memory.uploads, *(u for b in batches for u in b.uploads)]
-        total = sum(self.graph.constants[u.constant].spec.nbytes for u in uploads)
-        done = 0
-
-        async def upload(some: Sequence[Upload]) -> None:
-            nonlocal done
-            for one in some:
-                await self._upload(one)
-                done += self.graph.constants[one.constant].spec.nbytes
-                if progress:
-                    progress(done, total)
-
-        await upload(self._memory.uploads)
-        handles = await self._pipelines(lowered)
-        for batch in batches:
-            await upload(batch.uploads)
-            dispatches = [d for d in lowered.once if d.node in batch.nodes]
-            plan = encode(dispatches, handles, self._buffers, self._limits, self._slots.fault)
-            plan.calls = [c.with_env(lowered.env) for c in self._calls if c.index in batch.nodes]
-            plan.buffer_of = {i: self._buffers[s] for i, s in self._memory.slot_of.items()}
-            plan.offset_of = self._memory.offset_of
-            handle = await bridge.load_plan(plan)
-            await bridge.run(handle, np.empty(0, np.uint8))
-            bridge.destroy_plan(handle)
-        transient = [
-            self._buffers[i] for i, s in enumerate(self._memory.slots) if s.kind == "transient"
-        ]
-        bridge.destroy_buffers(transient)
-        self._transient = transient
-
-    async def _upload(self, upload: Upload, fresh: bool = True) -> None:
-        constant = self.graph.constants[upload.constant]
-        buffer = self._buffers[upload.slot]
-        await upload_constant(self.device.bridge, buffer, constant, upload.offset, fresh)
 
     # -- running
 
@@ -249,7 +118,7 @@ class Session:
         async with self._lock:
             start = time.perf_counter()
             arrays, env = self._bind(inputs)
-            variant = await self._variant(env)
+            variant = await self._residence.variant(env)
             blob = self._blob(variant, arrays, env)
             bridge = self.device.bridge
             times: list[tuple[str, float]] = []
@@ -284,13 +153,7 @@ class Session:
         _check_named_dims(ports, live)
         return arrays, propagate(self.graph, self._calls, live, host, symints)
 
-    async def _variant(self, env: Env) -> _Variant:
-        key = dims_key(env)
-        if key not in self._variants:
-            self._variants[key] = await self._load(self._lower(env))
-        return self._variants[key]
-
-    def _blob(self, variant: _Variant, arrays: Sequence[np.ndarray], env: Env) -> np.ndarray:
+    def _blob(self, variant: Variant, arrays: Sequence[np.ndarray], env: Env) -> np.ndarray:
         blob = np.zeros(variant.plan.blob_nbytes, np.uint8)
         words = [value(env) for value in variant.lowered.live]
         parts = [np.array(words, np.int32), *arrays]
@@ -298,7 +161,7 @@ class Session:
             blob[transfer.offset : transfer.offset + part.nbytes] = part.reshape(-1).view(np.uint8)
         return blob
 
-    def _outputs(self, variant: _Variant, env: Env, result: bytes) -> list[np.ndarray]:
+    def _outputs(self, variant: Variant, env: Env, result: bytes) -> list[np.ndarray]:
         view = memoryview(result)
         if variant.plan.fault is not None:
             node, position, value = np.frombuffer(view[-16:-4], np.uint32)
@@ -310,15 +173,10 @@ class Session:
                 )
         return [
             boundary.from_device(
-                view[t.offset : t.offset + t.nbytes], self._live_spec(env, p.value)
+                view[t.offset : t.offset + t.nbytes], self._residence.live_spec(env, p.value)
             )
             for p, t in zip(self.graph.outputs, variant.plan.outputs, strict=True)
         ]
-
-    def _live_spec(self, env: Env, value_id: ValueId) -> TensorSpec:
-        value = self.graph.values[value_id]
-        assert isinstance(value, Tensor)
-        return TensorSpec(value.spec.dtype, env.dims[value_id])
 
     async def replay(self, **dims: tuple[int, ...]) -> Replay:
         """Lower and load the variant for live dims by input name; others stay maximal."""
@@ -329,12 +187,12 @@ class Session:
                 value = self.graph.values[port.value]
                 if port.value in live and isinstance(value, Tensor):
                     boundary.check_live(port.name, live[port.value], value.spec.dims)
-            variant = await self._variant(propagate(self.graph, self._calls, live, {}))
+            variant = await self._residence.variant(propagate(self.graph, self._calls, live, {}))
         ports = [*self.graph.inputs, *self.graph.outputs]
         buffer_of, words = variant.plan.buffer_of, variant.plan.symint_words
         buffers = {p.name: buffer_of[p.value] for p in ports if p.value in buffer_of}
-        buffers["live"] = self._buffers[self._slots.live]
-        buffers["fault"] = self._buffers[self._slots.fault]
+        buffers["live"] = self._residence.buffer(self._residence.slots.live)
+        buffers["fault"] = self._residence.buffer(self._residence.slots.fault)
         return Replay(
             variant.handle,
             tuple(d.node for d in variant.lowered.dispatches),
@@ -348,20 +206,11 @@ class Session:
         """Give every mutable tensor (KV caches) its initial content again."""
         self._check_open()
         async with self._lock:
-            for upload in self._memory.uploads:
-                if self._memory.slots[upload.slot].kind == "state":
-                    await self._upload(upload, fresh=False)
+            await self._residence.reset()
 
     def memory(self) -> dict[str, int]:
         """Bytes held on the device by kind, equal to what was allocated; `total` adds them up."""
-        live = [s for s in self._memory.slots if s.kind != "transient"]
-        found = {
-            kind: sum(s.nbytes for s in live if s.kind == kind)
-            for kind in ("weights", "state", "activations")
-        }
-        found["plans"] = sum(
-            self.device.bridge.plan_nbytes(v.handle) for v in self._variants.values()
-        )
+        found = self._residence.nbytes()
         return found | {"total": sum(found.values())}
 
     def timings(self) -> dict[str, Any]:
@@ -375,7 +224,7 @@ class Session:
     @property
     def dispatches(self) -> int:
         """Dispatches of the first (maximal) variant."""
-        return len(next(iter(self._variants.values())).lowered.dispatches)
+        return len(next(iter(self._residence.variants.values())).lowered.dispatches)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -386,10 +235,7 @@ class Session:
         if self._closed:
             return
         self._closed = True
-        for variant in self._variants.values():
-            self.device.bridge.destroy_plan(variant.handle)
-        gone = set(self._transient)
-        self.device.bridge.destroy_buffers([b for b in self._buffers if b not in gone])
+        self._residence.leave()
 
 
 def _symint(name: str, given: Any) -> int:

@@ -1,0 +1,203 @@
+"""A graph's presence on a device: its buffers, its constants, and a loaded plan a variant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import LimitExceeded
+from .call import Call, Env
+from .constants import upload_constant
+from .limits import Limits
+from .lowering import Lowered, SessionSlots, lower
+from .memory import MemoryPlan, Upload, plan_memory
+from .plan import PipelineKey, Plan, encode, layout_transfers, specs_of
+from .shapes import DimsKey, dims_key
+from .values import GraphIR, Tensor, TensorSpec, ValueId
+
+if TYPE_CHECKING:
+    from ..device import Device
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Variant:
+    """The plan of one set of live dims, loaded, with what a run needs beside it."""
+
+    handle: int
+    plan: Plan
+    lowered: Lowered
+
+
+class Residence:
+    """What one session holds on its device. Nothing is created before `settle`."""
+
+    def __init__(self, device: Device, graph: GraphIR, calls: list[Call], limits: Limits) -> None:
+        self.device = device
+        self.graph = graph
+        self.memory: MemoryPlan = plan_memory(graph, calls)
+        self.slots = SessionSlots(
+            live=self._own(4 * (len(graph.values) + 4 * len(calls) + 4), "live words"),
+            fault=self._own(16, "fault words"),
+            dummy=self._own(16, "absent operands"),
+        )
+        self.variants: dict[DimsKey, Variant] = {}
+        self._calls = calls
+        self._limits = limits
+        self._buffers: list[int] = []
+
+    def _own(self, nbytes: int, label: str) -> int:
+        return self.memory.add(nbytes, "state", label)
+
+    async def settle(self, lowered: Lowered, progress: Progress | None) -> None:
+        """Allocate, load the first variant, upload constants and prepack."""
+        self._check_sizes()
+        self.variants[dims_key(lowered.env)] = await self._load(lowered)
+        await self._prepack(lowered, progress)
+
+    async def variant(self, env: Env) -> Variant:
+        """The variant of `env`'s dims, lowered and loaded at its first use."""
+        key = dims_key(env)
+        if key not in self.variants:
+            self.variants[key] = await self._load(self.lower(env))
+        return self.variants[key]
+
+    def buffer(self, slot: int) -> int:
+        """The bridge's handle of a slot's buffer."""
+        return self._buffers[slot]
+
+    def lower(self, env: Env) -> Lowered:
+        """Dispatches at `env`'s live dims."""
+        # What is done once at build needs no second lowering for other live dims.
+        calls = [c for c in self._calls if not self.variants or c.index not in self.memory.once]
+        device = self.device
+        return lower(
+            calls,
+            env,
+            self._limits,
+            device.features,
+            self.memory,
+            self.slots,
+            bool(device.info.get("software")),
+        )
+
+    def _check_sizes(self) -> None:
+        limit = self._limits.max_buffer_size
+        for slot in self.memory.slots:
+            if slot.nbytes > limit:
+                raise LimitExceeded(
+                    f"{slot.label} needs a buffer of {slot.nbytes} bytes, this device allows "
+                    f"{limit}; use a smaller model or a device with a larger max_buffer_size"
+                )
+
+    async def _allocate(self) -> None:
+        """Buffers for slots that have none yet (scratch may have been added by a variant)."""
+        new = self.memory.slots[len(self._buffers) :]
+        if new:
+            self._buffers += await self.device.bridge.create_buffers(
+                [s.nbytes for s in new], [s.label for s in new]
+            )
+
+    async def _load(self, lowered: Lowered) -> Variant:
+        await self._allocate()
+        handles = await self._pipelines(lowered)
+        plan = encode(lowered.dispatches, handles, self._buffers, self._limits, self.slots.fault)
+        env = lowered.env
+        live = (self._buffers[self.slots.live], 4 * len(lowered.live))
+        slot_of, values = self.memory.slot_of, self.graph.values
+        plan.buffer_of = {i: self._buffers[s] for i, s in slot_of.items()}
+        sizes = [live] + [
+            (plan.buffer_of[p.value], self.live_spec(env, p.value).nbytes)
+            for p in self.graph.inputs
+            if isinstance(values[p.value], Tensor)
+        ]
+        plan.inputs = layout_transfers(sizes)
+        plan.outputs = layout_transfers(
+            [
+                (plan.buffer_of[p.value], self.live_spec(env, p.value).nbytes)
+                for p in self.graph.outputs
+            ]
+        )
+        skipped = self.memory.once | self.memory.elided
+        plan.calls = [c.with_env(env) for c in self._calls if c.index not in skipped]
+        plan.env = env
+        plan.symint_words = lowered.symint_words
+        return Variant(await self.device.bridge.load_plan(plan), plan, lowered)
+
+    async def _pipelines(self, lowered: Lowered) -> dict[PipelineKey, int]:
+        return await self.device.pipelines(specs_of([*lowered.once, *lowered.dispatches]))
+
+    async def _prepack(self, lowered: Lowered, progress: Progress | None) -> None:
+        """Upload every constant once; run the operators that only rearrange constants."""
+        bridge = self.device.bridge
+        batches = self.memory.batches
+        uploads = [*self.memory.uploads, *(u for b in batches for u in b.uploads)]
+        total = sum(self.graph.constants[u.constant].spec.nbytes for u in uploads)
+        done = 0
+
+        async def upload(some: Sequence[Upload]) -> None:
+            nonlocal done
+            for one in some:
+                await self._upload(one)
+                done += self.graph.constants[one.constant].spec.nbytes
+                if progress:
+                    progress(done, total)
+
+        await upload(self.memory.uploads)
+        handles = await self._pipelines(lowered)
+        for batch in batches:
+            await upload(batch.uploads)
+            dispatches = [d for d in lowered.once if d.node in batch.nodes]
+            plan = encode(dispatches, handles, self._buffers, self._limits, self.slots.fault)
+            plan.calls = [c.with_env(lowered.env) for c in self._calls if c.index in batch.nodes]
+            plan.buffer_of = {i: self._buffers[s] for i, s in self.memory.slot_of.items()}
+            plan.offset_of = self.memory.offset_of
+            plan.env = lowered.env
+            handle = await bridge.load_plan(plan)
+            await bridge.run(handle, np.empty(0, np.uint8))
+            bridge.destroy_plan(handle)
+        self._destroy(transient=True)
+
+    async def _upload(self, upload: Upload, fresh: bool = True) -> None:
+        constant = self.graph.constants[upload.constant]
+        buffer = self._buffers[upload.slot]
+        await upload_constant(self.device.bridge, buffer, constant, upload.offset, fresh)
+
+    async def reset(self) -> None:
+        """Give mutable tensors their initial content again."""
+        for upload in self.memory.uploads:
+            if self.memory.slots[upload.slot].kind == "state":
+                await self._upload(upload, fresh=False)
+
+    def live_spec(self, env: Env, value_id: ValueId) -> TensorSpec:
+        """A tensor's dtype and live dims."""
+        value = self.graph.values[value_id]
+        assert isinstance(value, Tensor)
+        return TensorSpec(value.spec.dtype, env.dims[value_id])
+
+    def nbytes(self) -> dict[str, int]:
+        """Bytes held, by kind, equal to what was allocated."""
+        held = [s for s in self.memory.slots if s.kind != "transient"]
+        found = {
+            kind: sum(s.nbytes for s in held if s.kind == kind)
+            for kind in ("weights", "state", "activations")
+        }
+        plan_nbytes = self.device.bridge.plan_nbytes
+        found["plans"] = sum(plan_nbytes(v.handle) for v in self.variants.values())
+        return found
+
+    def leave(self) -> None:
+        """Free everything."""
+        for variant in self.variants.values():
+            self.device.bridge.destroy_plan(variant.handle)
+        self._destroy(transient=False)
+
+    def _destroy(self, transient: bool) -> None:
+        slots = zip(self._buffers, self.memory.slots, strict=False)
+        self.device.bridge.destroy_buffers(
+            [b for b, s in slots if (s.kind == "transient") == transient]
+        )
