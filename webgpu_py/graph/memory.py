@@ -220,7 +220,7 @@ def _assign(
             by_key[key] = slots[root]
     for i in sorted(prepacked | mutated):
         root = groups.find(i)
-        if root in first and root not in slots:
+        if root in first and root not in slots and root not in roots:
             kept: SlotKind = "weights" if i in prepacked else "state"
             slots[root] = plan.add(nbytes[root], kept, f"value {i}")
     transient = {r: c for r, c in roots.items() if r in first and r not in slots}
