@@ -1,4 +1,4 @@
-//! lib: grid
+//! lib: grid, nan
 // Windows over planes [C, H, W]: `op` 0 averages, 1 takes the maximum and where it was.
 
 struct Params {
@@ -71,7 +71,7 @@ fn maximum(plane: u32, top: i32, left: i32, at: u32) -> f32 {
             }
             let cell = u32(row) * params.in_width + u32(col);
             let value = x[plane * params.in_height * params.in_width + cell];
-            if (place < 0 || value > best) {
+            if (place < 0 || value > best || is_nan(vec4<f32>(value)).x) {
                 best = value;
                 place = i32(cell);
             }

@@ -50,7 +50,7 @@ def largest(x, k, s, p, d, ceil_mode):
             h, w = i * s[0] - p[0] + a * d[0], j * s[1] - p[1] + b * d[1]
             if 0 <= h < height and 0 <= w < width:
                 value = x[(*lead, h, w)]
-                if best is None or value > best:
+                if best is None or value > best or np.isnan(value):
                     best = value
                     indices[at] = h * width + w
         values[at] = best
@@ -81,6 +81,7 @@ def maximum(dims, k, s=(), p=(0, 0), d=(1, 1), *, ceil_mode=False, x=None, live=
 
 
 TIES = np.array([[1, 3, 3, 1], [3, 3, 0, 0], [0, 0, 2, 2], [0, 0, 2, 2]], np.float32)[None, None]
+NANS = np.where(distinct((1, 2, 6, 6), 5) > 0.6, np.float32(np.nan), distinct((1, 2, 6, 6), 6))
 LOWEST = np.full((1, 1, 4, 4), -np.inf, np.float32)
 
 CASES = [
@@ -104,6 +105,7 @@ CASES = [
     maximum((1, 1, 5, 6), (2, 2), (2, 2), ceil_mode=True),
     maximum((1, 1, 4, 4), (2, 2), x=TIES),
     maximum((1, 1, 4, 4), (3, 3), (1, 1), (1, 1), x=LOWEST),
+    maximum((1, 2, 6, 6), (3, 3), (1, 1), (1, 1), x=NANS),
     maximum((1, 1, 4, 4), (2, 2), x=-abs(distinct((1, 1, 4, 4), 2)) - 5),
     *(maximum((1, 2, 7, 7), (2, 2), (1, 1), limits=w) for w in WIDTHS),
     maximum((2, 2, 9, 8), (3, 3), (2, 2), (1, 1), live=((1, 2, 3, 3), (2, 2, 9, 8), (2, 1, 2, 5))),

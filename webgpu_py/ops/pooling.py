@@ -127,8 +127,8 @@ class AvgPool2d(_Pool):
 class MaxPool2d(_Pool):
     """values = maximum over the window, padding left out; indices = where, as h * W + w.
 
-    Of equal values the first counts. An empty stride is the kernel's size. ceil_mode adds a last
-    window that overhangs.
+    Of equal values the first counts, of NaNs the last. An empty stride is the kernel's size.
+    ceil_mode adds a last window that overhangs.
     Shapes: x [N, C, H, W] or [C, H, W]; indices int32, may be missing. float32; all dims may be
     live.
     Errors: ShapeError (rank, windows, padding above half of the kernel), DtypeError.
@@ -158,13 +158,17 @@ class MaxPool2d(_Pool):
         places = windows(cells, window, results, -1)
         taken = windows(x, window, results, -np.inf)
         places = places.reshape(len(places), *(1,) * (x.ndim - 2), *results)
-        # Padding never wins, also where every value is -infinity.
-        best = np.where(places >= 0, taken, -np.inf).argmax(0)[None]
+        # Padding never wins, also where every value is -infinity; the last NaN always does.
+        taken = np.where(places >= 0, taken, -np.inf)
+        best = np.where(
+            np.isnan(taken).any(0),
+            len(taken) - 1 - np.isnan(taken[::-1]).argmax(0),
+            taken.argmax(0),
+        )[None]
+        first = (places >= 0).argmax(0)[None]
         places = np.broadcast_to(places, taken.shape)
         index = np.take_along_axis(places, best, 0)
-        index = np.where(
-            index < 0, np.take_along_axis(places, (places >= 0).argmax(0)[None], 0), index
-        )
+        index = np.where(index < 0, np.take_along_axis(places, first, 0), index)
         return [taken.max(0), np.maximum(index[0], 0)]
 
 

@@ -28,3 +28,10 @@ fn trunc_quotient(u: f32, v: f32) -> f32 {
     let size = floor_quotient(abs(u), abs(v));
     return select(size, -size, (u < 0.0) != (v < 0.0));
 }
+
+// The float32 quotient rounded to a whole number, half to even.
+fn round_quotient(u: f32, v: f32) -> f32 {
+    let below = floor_quotient(2.0 * u, v);
+    let above = -floor_quotient(-2.0 * u, v);
+    return select(floor(0.5 * (below + 1.0)), round(0.5 * below), below == above);
+}
