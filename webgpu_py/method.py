@@ -21,7 +21,7 @@ from .portable import Kernel, Out, find_kernel
 from .portable.dtypes import store
 from .program_values import from_device, method_input
 
-MAX_JUMPS_BACK = 1 << 18
+MAX_JUMPS_BACK = 1 << 14
 """Iterations of all loops of a run at most; a damaged file must not hang its page."""
 
 _NARROWED = {"float64": "float32", "bfloat16": "float32"}

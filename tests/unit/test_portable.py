@@ -18,7 +18,8 @@ from webgpu_py.portable.kernel import Out
 
 
 def run(name, *args, out=None):
-    return find_kernel(name)(args, [] if out is None else [out])
+    kernel = find_kernel(name)
+    return kernel(args, [] if out is None else [out] * max(kernel.outs, 1))
 
 
 def test_missing_names_are_all_listed_once():
@@ -144,6 +145,9 @@ def test_errors_are_ours_and_name_the_operator(name, args, kind):
     assert str(caught.value).startswith(f"{name}: ")
 
 
+TALL, WIDE, PIXELS = np.zeros((10**5, 1)), np.zeros((1, 10**5)), np.zeros((1, 1, 4, 4))
+
+
 @pytest.mark.parametrize(
     ("name", "args"),
     [
@@ -158,6 +162,28 @@ def test_errors_are_ours_and_name_the_operator(name, args, kind):
         ("aten::replication_pad1d.out", (np.zeros((1, 4)), [2**50, 0])),
         ("aten::upsample_nearest2d.vec_out", (np.zeros((1, 1, 2, 2)), [2**40, 2**40], None)),
         ("aten::repeat_interleave.Tensor_out", (np.array([2**50]), None)),
+        ("aten::add.out", (TALL, WIDE, 1)),
+        ("aten::eq.Tensor_out", (TALL, WIDE)),
+        ("aten::where.self_out", (TALL > 0, WIDE, WIDE)),
+        ("aten::mm.out", (TALL, WIDE)),
+        ("aten::linear.out", (TALL, TALL, None)),
+        ("aten::cat.out", ([WIDE] * 10**5, 0)),
+        ("aten::stack.out", ([WIDE] * 10**5, -1)),
+        ("aten::index.Tensor_out", (TALL, [np.zeros((1, 10**6), int), None])),
+        ("aten::index_select.out", (TALL.T, 0, np.zeros(10**6, int))),
+        ("aten::max_pool2d_with_indices.out", (PIXELS, [1], [1], [1], [10**9], False)),
+        (
+            "aten::convolution.out",
+            (PIXELS, PIXELS, None, [1], [10**9, 0], [1], False, [0], 1),
+        ),
+        (
+            "aten::convolution.out",
+            (PIXELS, PIXELS, None, [10**9], [0], [1], True, [10**9], 1),
+        ),
+        (
+            "quantized_decomposed::embedding_4bit.out",
+            (TALL.astype(np.uint8), TALL, None, -8, 7, np.zeros((1, 10**6), int)),
+        ),
     ],
 )
 def test_sizes_beyond_the_declared_are_refused_before_memory_is_asked_for(name, args):

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Literal
 
 from ..assets import asset_text
+from ..errors import LimitExceeded
 
 Access = Literal["read", "read_write", "uniform"]
 Number = int | float | Sequence[int] | Sequence[float]
@@ -68,12 +69,17 @@ class Kernel:
         out = bytearray(self.params_nbytes)
         for f in self.fields:
             value = values[f.name]
-            if f.count == 1:
-                struct.pack_into("<" + f.code, out, f.offset, value)
-            else:
-                items = list(value)  # type: ignore[arg-type]
-                items += [0] * (f.count - len(items))
-                struct.pack_into(f"<{f.count}{f.code}", out, f.offset, *items)
+            try:
+                if f.count == 1:
+                    struct.pack_into("<" + f.code, out, f.offset, value)
+                else:
+                    items = list(value)  # type: ignore[arg-type]
+                    items += [0] * (f.count - len(items))
+                    struct.pack_into(f"<{f.count}{f.code}", out, f.offset, *items)
+            except (struct.error, OverflowError) as error:
+                raise LimitExceeded(
+                    f"kernel {self.name}: {f.name} is {value}, which has no 32-bit form ({error})"
+                ) from None
         return bytes(out)
 
 

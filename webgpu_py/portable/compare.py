@@ -16,7 +16,7 @@ from .kernel import Array, Result, kernel
 
 
 def _comparison(name: str, function: Callable[..., Any]) -> None:
-    @kernel(f"aten::{name}.Tensor_out", f"aten::{name}.Scalar_out")
+    @kernel(f"aten::{name}.Tensor_out", f"aten::{name}.Scalar_out", elementwise=True)
     def compare(a: Array, b: Any) -> Result:
         return np.asarray(function(*operands(a, b)))
 
@@ -30,7 +30,7 @@ _comparison("ge", np.greater_equal)
 
 
 def _logical(name: str, function: Callable[..., Any]) -> None:
-    @kernel(f"aten::logical_{name}.out")
+    @kernel(f"aten::logical_{name}.out", elementwise=True)
     def logical(a: Array, b: Array) -> Result:
         return np.asarray(function(a != 0, b != 0))
 
@@ -40,19 +40,19 @@ _logical("or", np.logical_or)
 _logical("xor", np.logical_xor)
 
 
-@kernel("aten::logical_not.out")
+@kernel("aten::logical_not.out", elementwise=True)
 def logical_not(a: Array) -> Result:
     """True where zero."""
     return a == 0
 
 
-@kernel("aten::isnan.out")
+@kernel("aten::isnan.out", elementwise=True)
 def isnan(a: Array) -> Result:
     """True where not a number."""
     return np.isnan(a)
 
 
-@kernel("aten::isinf.out")
+@kernel("aten::isinf.out", elementwise=True)
 def isinf(a: Array) -> Result:
     """True where infinite."""
     return np.isinf(a)
@@ -88,13 +88,13 @@ def all_of_dim(a: Array, dim: int, keepdim: bool) -> Result:
     return np.asarray((a != 0).all(axis=dim, keepdims=keepdim))
 
 
-@kernel("aten::where.self_out")
+@kernel("aten::where.self_out", elementwise=True)
 def where(condition: Array, a: Array, b: Array) -> Result:
     """`a` where the condition holds, else `b`."""
     return np.where(condition != 0, *operands(a, b))
 
 
-@kernel("aten::masked_fill.Scalar_out")
+@kernel("aten::masked_fill.Scalar_out", elementwise=True)
 def masked_fill(a: Array, mask: Array, value: Any) -> Result:
     """`a` with `value` where the mask holds."""
     return np.where(mask != 0, cast(value, a.dtype), a)

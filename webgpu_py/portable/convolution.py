@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import ceil, floor
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -49,69 +49,67 @@ def convolution(
         raise ShapeError(
             f"{x.shape[1]} channels in, weight {list(weight.shape)} in {groups} groups"
         )
+    extra = _each(output_padding, n)
+    spatial = zip(x.shape[2:], weight.shape[2:], steps, pads, gaps, extra, strict=True)
+    if transposed:
+        size = [(m - 1) * step - 2 * p + gap * (k - 1) + 1 + e for m, k, step, p, gap, e in spatial]
+    else:
+        size = [(m + 2 * p - gap * (k - 1) - 1) // step + 1 for m, k, step, p, gap, _ in spatial]
+    made = weight.shape[1] * groups if transposed else weight.shape[0]
+    shape = out.check((x.shape[0], made, *size))
     a, w = operands(x, weight)
-    extra = _each(output_padding, n) if transposed else [0] * n
-    run = _spread if transposed else _gather
-    parts = [
-        run(a_part, w_part, steps, pads, gaps, extra, out, groups)
-        for a_part, w_part in zip(
-            np.split(a, groups, axis=1), np.split(w, groups, axis=0), strict=True
-        )
-    ]
-    result = np.concatenate(parts, axis=1)
+    result = np.zeros(shape, a.dtype)
+    for source, target, part in zip(
+        np.split(a, groups, axis=1),
+        np.split(result, groups, axis=1),
+        np.split(w, groups, axis=0),
+        strict=True,
+    ):
+        _accumulate(source, target, part, steps, pads, gaps, transposed)
     return result if bias is None else result + bias.reshape(-1, *[1] * n)
 
 
-def _gather(
-    x: Array, w: Array, steps: list[int], pads: list[int], gaps: list[int], extra: list[int],
-    out: Out, groups: int,
-) -> Result:  # fmt: skip
-    """One group of a convolution, one kernel position at a time."""
-    kernel_size = w.shape[2:]
-    padded = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in pads)])
-    size = [
-        (have - gap * (k - 1) - 1) // step + 1
-        for have, k, step, gap in zip(padded.shape[2:], kernel_size, steps, gaps, strict=True)
-    ]
-    out.check((x.shape[0], w.shape[0] * groups, *size))
-    total = np.zeros((x.shape[0], w.shape[0], *size), x.dtype)
-    for at in product(*map(range, kernel_size)):
-        window = tuple(
-            slice(k * gap, k * gap + step * (n - 1) + 1, step)
-            for k, gap, step, n in zip(at, gaps, steps, size, strict=True)
-        )
-        part = np.tensordot(padded[(slice(None), slice(None), *window)], _at(w, at), ([1], [1]))
-        total += np.moveaxis(part, -1, 1)
-    return total
+def _accumulate(
+    source: Array,
+    target: Array,
+    weight: Array,
+    steps: list[int],
+    pads: list[int],
+    gaps: list[int],
+    transposed: bool,
+) -> None:
+    """Add one group's products to `target`, one kernel position at a time.
+
+    Position k joins element i of the coarse side to element `i * step + k * gap - pad` of the fine
+    one; the coarse side is the result, or the input when transposed.
+    """
+    coarse, fine = (source, target) if transposed else (target, source)
+    for at in product(*map(range, weight.shape[2:])):
+        places = [
+            _meeting(m, room, step, k * gap - pad)
+            for m, room, step, k, gap, pad in zip(
+                coarse.shape[2:], fine.shape[2:], steps, at, gaps, pads, strict=True
+            )
+        ]
+        near: Any = (..., *(i for i, _ in places))
+        far: Any = (..., *(j for _, j in places))
+        taps = weight.reshape(*weight.shape[:2], -1)[
+            ..., np.ravel_multi_index(at, weight.shape[2:])
+        ]
+        if transposed:
+            target[far] += np.moveaxis(np.tensordot(source[near], taps, ([1], [0])), -1, 1)
+        else:
+            target[near] += np.moveaxis(np.tensordot(source[far], taps, ([1], [1])), -1, 1)
 
 
-def _spread(
-    x: Array, w: Array, steps: list[int], pads: list[int], gaps: list[int], extra: list[int],
-    out: Out, groups: int,
-) -> Result:  # fmt: skip
-    """One group of a transposed convolution: every input element adds a scaled kernel."""
-    kernel_size, size = w.shape[2:], x.shape[2:]
-    full = [
-        (n - 1) * step + gap * (k - 1) + 1 + more
-        for n, step, gap, k, more in zip(size, steps, gaps, kernel_size, extra, strict=True)
-    ]
-    shape = [n - 2 * pad for n, pad in zip(full, pads, strict=True)]
-    out.check((x.shape[0], w.shape[1] * groups, *shape))
-    total = np.zeros((x.shape[0], w.shape[1], *full), x.dtype)
-    for at in product(*map(range, kernel_size)):
-        window = tuple(
-            slice(k * gap, k * gap + step * (n - 1) + 1, step)
-            for k, gap, step, n in zip(at, gaps, steps, size, strict=True)
-        )
-        part = np.tensordot(x, _at(w, at), ([1], [0]))
-        total[(slice(None), slice(None), *window)] += np.moveaxis(part, -1, 1)
-    crop = tuple(slice(pad, pad + n) for pad, n in zip(pads, shape, strict=True))
-    return total[(slice(None), slice(None), *crop)]
-
-
-def _at(w: Array, at: tuple[int, ...]) -> Array:
-    """The weight at one kernel position: [out, in] or [in, out]."""
-    return w.reshape(*w.shape[:2], -1)[..., np.ravel_multi_index(at, w.shape[2:])]
+def _meeting(count: int, room: int, step: int, offset: int) -> tuple[slice, slice]:
+    """The i below `count` for which `i * step + offset` lies inside `room`, and those places."""
+    first = max(0, -(offset // step))
+    last = min(count - 1, (room - 1 - offset) // step)
+    if last < first:
+        return slice(0, 0), slice(0, 0)
+    start = first * step + offset
+    return slice(first, last + 1), slice(start, last * step + offset + 1, step)
 
 
 def _each(values: Sequence[int], n: int) -> list[int]:
@@ -119,24 +117,47 @@ def _each(values: Sequence[int], n: int) -> list[int]:
     return list(values) * n if len(values) == 1 else list(values)
 
 
-def _windows(
-    n: int, k: int, step: int, pad: int, gap: int, round_up: bool
-) -> tuple[Result, Result]:
-    """Places [out, k] along one dimension, those outside clipped, and which are inside."""
-    if min(k, step, gap) < 1 or pad < 0 or n + 2 * pad < gap * (k - 1) + 1:
+def _count(n: int, k: int, step: int, pad: int, gap: int, round_up: bool) -> int:
+    """Windows of `k` along one dimension of `n`."""
+    if min(k, step, gap) < 1 or not 0 <= pad <= k * gap or n + 2 * pad < gap * (k - 1) + 1:
         raise ShapeError(f"window {k} by {step}, padding {pad}, dilation {gap} over {n} elements")
     room = n + 2 * pad - gap * (k - 1) - 1
-    count = (ceil(room / step) if round_up else room // step) + 1
+    count = -(-room // step) + 1 if round_up else room // step + 1
     if round_up and (count - 1) * step >= n + pad:
         count -= 1  # The last window must start inside the input or its left padding.
-    places = np.arange(count)[:, None] * step - pad + np.arange(k) * gap
-    inside = (places >= 0) & (places < n)
-    return np.clip(places, 0, n - 1), inside
+    return count
 
 
-def _picked(x: Array, rows: Array, columns: Array) -> Result:
-    """[..., out rows, out columns, kernel rows, kernel columns]."""
-    return x[..., rows[:, None, :, None], columns[None, :, None, :]]
+class _Windows:
+    """Pooling windows over the last two dimensions: where they lie, and which places exist."""
+
+    def __init__(
+        self,
+        x: Array,
+        kernel_size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        round_up: bool,
+        out: Out,
+    ) -> None:
+        self.size, self.pads, gaps = (_each(v, 2) for v in (kernel_size, padding, dilation))
+        self.steps = _each(stride, 2) if stride else self.size
+        options = list(zip(x.shape[-2:], self.size, self.steps, self.pads, gaps, strict=True))
+        counts = [_count(*option, round_up) for option in options]
+        out.check((*x.shape[:-2], *counts))
+        self.places, inside = [], []
+        for count, (n, k, step, pad, gap) in zip(counts, options, strict=True):
+            at = np.arange(count)[:, None] * step - pad + np.arange(k) * gap
+            inside.append((at >= 0) & (at < n))
+            self.places.append(np.clip(at, 0, n - 1))
+        self.inside = inside
+        self.mask = inside[0][:, None, :, None] & inside[1][None, :, None, :]
+
+    def of(self, x: Array) -> Array:
+        """[..., out rows, out columns, kernel rows, kernel columns]."""
+        rows, columns = self.places
+        return x[..., rows[:, None, :, None], columns[None, :, None, :]]
 
 
 @kernel("aten::avg_pool2d.out")
@@ -148,22 +169,21 @@ def avg_pool2d(
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None,
+    *,
+    out: Out,
 ) -> Result:
     """Mean of each window; padding counts as zeros, or not at all."""
-    size, pads = _each(kernel_size, 2), _each(padding, 2)
-    steps = _each(stride, 2) if stride else size
-    places, inside, counts = [], [], []
-    for n, k, step, pad in zip(x.shape[-2:], size, steps, pads, strict=True):
-        at, good = _windows(n, k, step, pad, 1, ceil_mode)
-        first = np.arange(len(at)) * step - pad
-        places.append(at)
-        inside.append(good)
-        counts.append(
-            np.minimum(first + k, n + pad) - first if count_include_pad else good.sum(axis=1)
-        )
-    mask = inside[0][:, None, :, None] & inside[1][None, :, None, :]
-    total = np.where(mask, _picked(x, *places), 0).sum(axis=(-2, -1), dtype=np.float64)
-    return total / (divisor_override or counts[0][:, None] * counts[1])
+    windows = _Windows(x, kernel_size, stride, padding, [1], ceil_mode, out)
+    total = np.where(windows.mask, windows.of(x), 0).sum(axis=(-2, -1), dtype=np.float64)
+    if divisor_override:
+        return total / divisor_override
+    counts = [inside.sum(axis=1) for inside in windows.inside]
+    if count_include_pad:
+        for axis in (0, 1):
+            first = np.arange(len(counts[axis])) * windows.steps[axis] - windows.pads[axis]
+            end = x.shape[axis - 2] + windows.pads[axis]
+            counts[axis] = np.minimum(first + windows.size[axis], end) - first
+    return total / (counts[0][:, None] * counts[1])
 
 
 @kernel("aten::max_pool2d_with_indices.out", outs=2)
@@ -174,28 +194,26 @@ def max_pool2d(
     padding: Sequence[int],
     dilation: Sequence[int],
     ceil_mode: bool,
+    *,
+    out: tuple[Out, Out],
 ) -> tuple[Result, Result]:
     """Largest element of each window, and its place in the flat image."""
-    size, pads, gaps = (_each(v, 2) for v in (kernel_size, padding, dilation))
-    steps = _each(stride, 2) if stride else size
-    (rows, good_rows), (columns, good_columns) = (
-        _windows(n, k, step, pad, gap, ceil_mode)
-        for n, k, step, pad, gap in zip(x.shape[-2:], size, steps, pads, gaps, strict=True)
-    )
-    mask = good_rows[:, None, :, None] & good_columns[None, :, None, :]
+    windows = _Windows(x, kernel_size, stride, padding, dilation, ceil_mode, out[0])
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    values = np.where(mask, _picked(x, rows, columns), np.asarray(lowest, x.dtype))
+    values = np.where(windows.mask, windows.of(x), np.asarray(lowest, x.dtype))
     flat = values.reshape(*values.shape[:-2], -1)
     best = flat.argmax(axis=-1)
-    i, j = np.divmod(best, size[1])
+    i, j = np.divmod(best, windows.size[1])
+    rows, columns = windows.places
     index = rows[np.arange(len(rows))[:, None], i] * x.shape[-1]
     index = index + columns[np.arange(len(columns)), j]
     return np.take_along_axis(flat, best[..., None], -1)[..., 0], index
 
 
 @kernel("aten::_adaptive_avg_pool2d.out")
-def adaptive_avg_pool2d(x: Array, output_size: Sequence[int]) -> Result:
+def adaptive_avg_pool2d(x: Array, output_size: Sequence[int], *, out: Out) -> Result:
     """Means of an even division of the image into `output_size` windows."""
+    out.check((*x.shape[:-2], *output_size))
     result = x.astype(np.float64)
     for axis, n in zip((-2, -1), output_size, strict=True):
         have = x.shape[axis]

@@ -36,11 +36,14 @@ def embedding(
 
 
 @kernel("aten::index_select.out")
-def index_select(x: Array, dim: int, index: Array) -> Result:
+def index_select(x: Array, dim: int, index: Array, *, out: Out) -> Result:
     """Slices `index` of dimension `dim`."""
     if x.ndim == 0:
         checked(index, 1)
         return x.copy()
+    taken = list(x.shape)
+    taken[dim] = index.size
+    out.check(taken)
     return np.take(x, checked(np.atleast_1d(index), x.shape[dim]), axis=dim)
 
 
@@ -50,8 +53,13 @@ def _places(indices: Sequence[Array | None]) -> tuple[Any, ...]:
 
 
 @kernel("aten::index.Tensor_out")
-def index(x: Array, indices: Sequence[Array | None]) -> Result:
+def index(x: Array, indices: Sequence[Array | None], *, out: Out) -> Result:
     """`x[indices]` with index tensors, masks, and None for whole dimensions."""
+    given = [i for i in indices if i is not None]
+    if all(i.dtype != np.bool_ for i in given):
+        picked = np.broadcast_shapes(*(i.shape for i in given))
+        kept = [n for at, n in enumerate(x.shape) if at >= len(indices) or indices[at] is None]
+        out.check([*picked, *kept])
     return np.array(x[_places(indices)])
 
 

@@ -67,6 +67,7 @@ class Kernel:
 
     `outs` is -1 where the schema has one list of results, and 0 where it has none: then the result
     goes to the value that the call names last, or to its first input if the call `returns` nothing.
+    An `elementwise` one broadcasts its arrays, whose common shape is checked before it is made.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Kernel:
     arity: int
     outs: int
     returns: bool
+    elementwise: bool
     wants_out: bool
 
     def split(self, args: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
@@ -94,6 +96,9 @@ class Kernel:
     def __call__(self, args: Sequence[Any], outs: Sequence[Out] = ()) -> Any:
         """The result, or a sequence of them; errors are of our family and begin with the name."""
         try:
+            if self.elementwise and outs:
+                arrays = [a.shape for a in args if isinstance(a, np.ndarray)]
+                outs[0].check(np.broadcast_shapes(*arrays))
             with np.errstate(all="ignore"):
                 if not self.wants_out:
                     return self.function(*args)
@@ -116,7 +121,9 @@ KERNELS: dict[str, Kernel] = {}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def kernel(*names: str, outs: int = 1, returns: bool = True) -> Callable[[_Function], _Function]:
+def kernel(
+    *names: str, outs: int = 1, returns: bool = True, elementwise: bool = False
+) -> Callable[[_Function], _Function]:
     """Register a function under operator names such as `aten::add.out`."""
 
     def register(function: _Function) -> _Function:
@@ -124,7 +131,7 @@ def kernel(*names: str, outs: int = 1, returns: bool = True) -> Callable[[_Funct
         arity = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         wants_out = any(p.name == "out" for p in parameters)
         for name in names:
-            KERNELS[name] = Kernel(name, function, arity, outs, returns, wants_out)
+            KERNELS[name] = Kernel(name, function, arity, outs, returns, elementwise, wants_out)
         return function
 
     return register

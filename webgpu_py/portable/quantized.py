@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from .indexing import checked
-from .kernel import Array, Result, kernel
+from .kernel import Array, Out, Result, kernel
 
 _SMALLEST_SCALE = 6.1e-5
 
@@ -134,40 +134,60 @@ def choose_qparams_per_token(x: Array, dtype: int) -> tuple[Result, Result]:
     return _chosen(x.min(axis=-1, keepdims=True), x.max(axis=-1, keepdims=True), -128, 127)
 
 
-def _embedded(codes: Array, scales: Array, zeros: Array | None, indices: Array) -> Result:
+def _embedded(
+    weight: Array, bits: int, scales: Array, zeros: Array | None, indices: Array, out: Out
+) -> Result:
     """Rows `indices`, dequantized; scales [rows] or [rows, groups]."""
-    picked = checked(indices, len(codes))
-    rows, factors = codes[picked].astype(np.float32), scales.reshape(len(codes), -1)[picked]
+    out.check((*indices.shape, weight.shape[-1] * 8 // bits))
+    picked = checked(indices, len(weight))
+    rows = _unpacked(weight[picked], bits).astype(np.float32)
+    factors = scales.reshape(len(weight), -1)[picked]
     width, groups = rows.shape[-1], factors.shape[-1]
     if width % groups:
         raise ShapeError(f"rows of {width} in {groups} groups")
     parts = rows.reshape(*rows.shape[:-1], groups, width // groups)
     if zeros is not None:
-        parts = parts - zeros.reshape(len(codes), -1)[picked][..., None].astype(np.float32)
+        parts = parts - zeros.reshape(len(weight), -1)[picked][..., None].astype(np.float32)
     return (parts * factors[..., None].astype(np.float32)).reshape(rows.shape)
 
 
-def _unpacked(weight: Array, bits: int) -> Result:
+def _unpacked(packed: Array, bits: int) -> Array:
     """Codes of packed bytes: 4 bits high nibble first, 2 bits lowest first; the middle is 0."""
+    if bits == 8:
+        return packed
     shifts = np.array([4, 0] if bits == 4 else [0, 2, 4, 6], np.uint8)
-    codes = (weight.view(np.uint8)[..., None] >> shifts) & np.uint8(2**bits - 1)
-    return codes.reshape(len(weight), -1).astype(np.int32) - 2 ** (bits - 1)
+    codes = (packed.view(np.uint8)[..., None] >> shifts) & np.uint8(2**bits - 1)
+    signed: Array = codes.reshape(*packed.shape[:-1], -1).astype(np.int32) - 2 ** (bits - 1)
+    return signed
 
 
 def _embedding(name: str, bits: int) -> None:
     @kernel(f"quantized_decomposed::{name}.out")
     def plain(
-        weight: Array, scales: Array, zeros: Array | None, low: int, high: int, indices: Array,
-    ) -> Result:  # fmt: skip
-        codes = weight if bits == 8 else _unpacked(weight, bits)
-        return _embedded(codes, scales, zeros, indices)
+        weight: Array,
+        scales: Array,
+        zeros: Array | None,
+        low: int,
+        high: int,
+        indices: Array,
+        *,
+        out: Out,
+    ) -> Result:
+        return _embedded(weight, bits, scales, zeros, indices, out)
 
     @kernel(f"quantized_decomposed::{name}.dtype_out")
     def with_dtype(
-        weight: Array, scales: Array, zeros: Array | None, low: int, high: int, indices: Array,
+        weight: Array,
+        scales: Array,
+        zeros: Array | None,
+        low: int,
+        high: int,
+        indices: Array,
         dtype: int | None,
-    ) -> Result:  # fmt: skip
-        return plain(weight, scales, zeros, low, high, indices)
+        *,
+        out: Out,
+    ) -> Result:
+        return _embedded(weight, bits, scales, zeros, indices, out)
 
 
 _embedding("embedding_byte", 8)

@@ -120,13 +120,21 @@ def slicing(x: Array, dim: int, start: int | None, end: int | None, step: int) -
 @kernel("aten::cat.out")
 def cat(tensors: Sequence[Array], dim: int, *, out: Out) -> Result:
     """One after another along `dim`; empty ones of rank 1 do not count."""
-    parts = [cast(t, out.compute) for t in tensors if t.shape != (0,)]
-    return np.concatenate(parts, axis=dim) if parts else np.zeros(0, out.compute)
+    parts = [t for t in tensors if t.shape != (0,)]
+    if not parts:
+        return np.zeros(out.check((0,)), out.compute)
+    joined = list(parts[0].shape)
+    joined[dim] = sum(t.shape[dim] for t in parts)
+    out.check(joined)
+    return np.concatenate([cast(t, out.compute) for t in parts], axis=dim)
 
 
 @kernel("aten::stack.out")
 def stack(tensors: Sequence[Array], dim: int, *, out: Out) -> Result:
     """One after another along a new dimension `dim`."""
+    joined = list(tensors[0].shape)
+    joined.insert(dim if dim >= 0 else dim + len(joined) + 1, len(tensors))
+    out.check(joined)
     return np.stack([cast(t, out.compute) for t in tensors], axis=dim)
 
 
