@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from ..errors import FormatError, ShapeError, UnsupportedModel
 from ..formats.gguf import GGUFFile, GGUFTensor
 from ..graph.builder import Graph, Var
 from ..graph.values import Constant, Source, TensorSpec
+from ..quant.layouts import LAYOUTS, Layout
 
 GGUF_NAMES = {
     "model.embed_tokens": "token_embd",
@@ -58,13 +57,49 @@ class Weights(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A weight as codes and scales on the device."""
+    """A weight [rows, columns] of a stored type as codes and scales on the device."""
 
     kind: str
     codes: Var
     scales: Var | None
-    rows: int
     columns: int
+
+    @property
+    def layout(self) -> Layout:
+        """How codes and scales lie."""
+        return LAYOUTS[self.kind]
+
+    def linear(self, g: Graph, x: Var, bias: Var | None) -> Var:
+        """x [n, columns] times the weight transposed, plus bias."""
+        found: Var
+        if self.scales is None:
+            found = g.call("webgpu_py.linear_f16", x, self.codes, self.layout.codes, bias)
+        else:
+            found = g.call(self._named("linear"), x, *self._quantized(), bias)
+        return found
+
+    def embedding(self, g: Graph, ids: Var) -> Var:
+        """Rows of the weight for ids [n]."""
+        found: Var
+        if self.scales is None:
+            found = g.call(
+                "webgpu_py.embedding_f16", self.codes, self.layout.codes, self.columns, ids
+            )
+        else:
+            found = g.call(self._named("embedding"), *self._quantized(), self.columns, ids)
+        return found
+
+    def _named(self, what: str) -> str:
+        return f"webgpu_py.{what}_{'q4' if self.layout.codes == 'u4' else 'q8'}"
+
+    def _quantized(self) -> tuple[Var, Var | None, str, int]:
+        return self.codes, self.scales, self.layout.scales, self.layout.group
+
+
+def packed(g: Graph, kind: str, blocks: Var, rows: int, columns: int) -> Packed:
+    """Stored blocks rearranged on the device, bit for bit."""
+    found = g.call("webgpu_py.repack", blocks, kind, rows, columns)
+    return Packed(kind, found[0], found[1] if len(found) > 1 else None, columns)
 
 
 def gguf_name(name: str) -> str:
@@ -101,17 +136,17 @@ class GGUFWeights:
         weight = self._weight(g, name, (out_features, x.shape[-1]))
         bias_name = name.removesuffix("weight") + "bias"
         bias = self.vector(g, bias_name, out_features) if bias_name in self else None
-        return packed_linear(g, x, weight, bias)
+        return weight.linear(g, x, bias)
 
     def embedding(self, g: Graph, ids: Var, name: str, shape: tuple[int, int]) -> Var:
-        return packed_embedding(g, ids, self._weight(g, name, shape))
+        return self._weight(g, name, shape).embedding(g, ids)
 
     def _weight(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
         if name not in self._packed:
             tensor = self._tensor(name, dims)
             spec = TensorSpec("uint8", (tensor.nbytes,))
             blocks = g.constant(self._constant(tensor, spec))
-            self._packed[name] = repacked(g, tensor.type, blocks, *dims)
+            self._packed[name] = packed(g, tensor.type, blocks, *dims)
         return self._packed[name]
 
     def _tensor(self, name: str, dims: tuple[int, ...]) -> GGUFTensor:
