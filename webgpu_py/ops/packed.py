@@ -14,11 +14,11 @@ from ..graph.call import TensorRef
 from ..graph.dims import ceil_div
 from ..graph.limits import Limits
 from ..graph.lowering import Lowering, Operand, Slice
+from ..quant.layouts import RECORD_BYTES, CodeKind, ScaleKind
 
-CodeKind: TypeAlias = Literal["u4", "u4_even_high", "i8", "f16", "bf16", "f32"]
-ScaleKind: TypeAlias = Literal["none", "f16", "f16_min", "f32", "k", "k_min"]
+KernelCodes: TypeAlias = CodeKind | Literal["u4_even_high"]
 
-CODE_KINDS: dict[CodeKind, int] = {
+CODE_KINDS: dict[KernelCodes, int] = {
     "u4": 0,
     "u4_even_high": 1,
     "i8": 2,
@@ -34,7 +34,14 @@ SCALE_KINDS: dict[ScaleKind, int] = {
     "k": 4,
     "k_min": 5,
 }
-CHUNK: dict[CodeKind, int] = {"u4": 32, "u4_even_high": 32, "i8": 16, "f16": 8, "bf16": 8, "f32": 4}
+CHUNK: dict[KernelCodes, int] = {
+    "u4": 32,
+    "u4_even_high": 32,
+    "i8": 16,
+    "f16": 8,
+    "bf16": 8,
+    "f32": 4,
+}
 """Elements in 16 bytes of codes."""
 
 FEW_ROWS = 4
@@ -64,7 +71,7 @@ class PackedMatrix:
     scales: TensorRef | None
     n: int
     k: int
-    code_kind: CodeKind
+    code_kind: KernelCodes
     scale_kind: ScaleKind
     group: int
     zero: int
@@ -85,8 +92,9 @@ class PackedMatrix:
 
     @property
     def vectors(self) -> bool:
-        """Whether rows are whole 16-byte vectors and no 8 elements of a row straddle groups."""
-        unit = 8 if self.code_kind.startswith("u4") else self.chunk
+        """Whether rows are whole 16-byte vectors, and groups whole vectors (or words of u4)."""
+        words = self.code_kind.startswith("u4") and not self.scale_kind.endswith("_min")
+        unit = 8 if words else self.chunk
         whole = self.k % self.chunk == 0 and self.row_bytes % 16 == 0
         return whole and (self.scale_kind == "none" or self.span % unit == 0)
 
@@ -117,8 +125,7 @@ class PackedMatrix:
             yield Part(first, count, codes, scales, base)
 
     def _scale_row_bytes(self) -> int:
-        size = {"none": 0, "f16": 2, "f16_min": 4, "f32": 4, "k": 20, "k_min": 20}
-        return self.scale_row * size[self.scale_kind]
+        return self.scale_row * RECORD_BYTES[self.scale_kind]
 
     def _cut_scales(self, limit: int) -> bool:
         return (
@@ -187,7 +194,7 @@ def _gemv(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route
     if software or width < 4:
         # Few invocations a workgroup, so that a narrow layer still occupies every core.
         lanes = 1
-        width = _width(8, m * ceil_div(weight.n, 4), limits)
+        width = fitting_width(8, m * ceil_div(weight.n, 4), limits)
     constants = {
         "wg_size": width,
         "lanes": lanes,
@@ -204,11 +211,11 @@ def _gemm(weight: PackedMatrix, m: int) -> Route:
 
 
 def _any(weight: PackedMatrix, m: int, limits: Limits) -> Route:
-    width = _width(64, ceil_div(m, 4) * weight.n, limits)
+    width = fitting_width(64, ceil_div(m, 4) * weight.n, limits)
     return Route("packed_any", {"wg_size": width}, 4, 1, width)
 
 
-def _width(wanted: int, invocations: int, limits: Limits) -> int:
+def fitting_width(wanted: int, invocations: int, limits: Limits) -> int:
     """The wanted workgroup width, or a larger one where the grid would be too small for it."""
     width = limits.workgroup_width(wanted)
     most = limits.max_compute_workgroups_per_dimension**2

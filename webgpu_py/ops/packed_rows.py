@@ -16,10 +16,11 @@ def check_indices(call: Call, indices: TensorRef, rows: int) -> None:
     call.check(indices.rank >= 1, "indices has rank 0, must be at least 1")
     host = call.env.host.get(indices.id)
     if host is not None:
-        _check_range(call, host, rows)
+        check_range(call, host, rows)
 
 
-def _check_range(call: Call, indices: np.ndarray, rows: int) -> None:
+def check_range(call: Call, indices: np.ndarray, rows: int) -> None:
+    """IndexOutOfRange that names the first bad index and its position."""
     flat = indices.reshape(-1)
     bad = (flat < 0) | (flat >= rows)
     if bad.any():
@@ -32,7 +33,7 @@ def _check_range(call: Call, indices: np.ndarray, rows: int) -> None:
 
 def take_rows(call: Call, table: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Rows of a table for the reference; IndexOutOfRange where the device would raise it."""
-    _check_range(call, indices, len(table))
+    check_range(call, indices, len(table))
     rows: np.ndarray = table[indices]
     return rows
 
