@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,7 @@ class BrowserThread:
         self.executable: Path | None = None
         self._playwright: Playwright | None = None
         self._loop = asyncio.new_event_loop()
+        self._heard = 0.0
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def start(self) -> Self:
@@ -84,7 +86,8 @@ class BrowserThread:
         """Run `function` on the browser's thread, await what it returns, and give the result.
 
         Raises:
-            TimeoutError: it took longer than `timeout_s` (by default `settings.run_s`).
+            TimeoutError: nothing was heard for `timeout_s` (by default `settings.run_s`): neither
+                the result nor a call of `heard`.
         """
 
         async def body() -> T:
@@ -92,11 +95,22 @@ class BrowserThread:
 
         limit = self.settings.run_s if timeout_s is None else timeout_s
         future = asyncio.run_coroutine_threadsafe(body(), self._loop)
-        try:
-            return future.result(limit)
-        except TimeoutError:
-            future.cancel()
-            raise
+        self._heard = time.monotonic()
+        while True:
+            try:
+                return future.result(max(self._heard + limit - time.monotonic(), 0))
+            except TimeoutError:
+                if self._heard + limit > time.monotonic():
+                    continue
+                future.cancel()
+                raise TimeoutError(
+                    f"nothing came from the browser for {limit:.0f} s; it hangs, or this machine "
+                    "is too busy (the deadlines are in webgpu_py/host/browser.py)"
+                ) from None
+
+    def heard(self) -> None:
+        """Put off the deadline of the call under way: something came from the page."""
+        self._heard = time.monotonic()
 
     def new_page(self, **context: Any) -> Page:
         """A page in a fresh context; drive it through `call` or wrap it in `Synchronous`."""

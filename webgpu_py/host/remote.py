@@ -119,6 +119,7 @@ class RemoteWorker:
         self._results[path] = body
 
     def _event(self, _id: int, text: str) -> None:
+        self.thread.heard()
         if self._on_event is not None:
             self._on_event(json.loads(text))
 
