@@ -34,7 +34,7 @@ fn nibbles(half: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(bits | vec4<u32>(MANTISSA)) - base;
 }
 
-fn signed_bytes(word: u32) -> vec4<f32> {
+fn byte_values(word: u32) -> vec4<f32> {
     let flipped = word ^ 0x80808080u;
     let bits = vec4<u32>(flipped, flipped, flipped >> 16u, flipped >> 16u)
         & vec4<u32>(0xffu, 0xff00u, 0xffu, 0xff00u);
@@ -63,7 +63,7 @@ fn quad(q: vec4<u32>, j: u32) -> vec4<f32> {
         return nibbles(nibble_order(q[j >> 1u]) >> (16u * (j & 1u)));
     }
     if (code_kind == 2u) {
-        return signed_bytes(q[j]);
+        return byte_values(q[j]);
     }
     if (code_kind == 5u) {
         return bitcast<vec4<f32>>(q);
