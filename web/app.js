@@ -1,13 +1,17 @@
 // The page: checks for WebGPU before anything is downloaded, starts the worker, opens a file and
 // shows the views that fit it.
+import { load } from './client.js';
 import { Connection } from './connection.js';
 import { diagnose } from './js/bridge.js';
 import { byId, el } from './lib/dom.js';
 import { fileName } from './lib/format.js';
-import { WebGPUPyError, errorRecord } from './protocol.js';
+import { LANGUAGE_PACKAGES, WebGPUPyError, errorRecord, isProgram } from './protocol.js';
+import { ChatView } from './views/chat.js';
+import { Composer } from './views/composer.js';
 import { showDevice } from './views/device.js';
-import { ProgramView } from './views/program.js';
+import { FIRST_PROMPT, InsideView } from './views/inside.js';
 import { DEMO_URL, setUpPicker } from './views/picker.js';
+import { ProgramView } from './views/program.js';
 import { Stages } from './views/stages.js';
 
 /**
@@ -18,13 +22,17 @@ const root = document.documentElement;
 const query = new URLSearchParams(location.search);
 const deviceKind = query.get('device') ?? 'browser';
 const stages = new Stages(byId('progress'));
-const views = { program: new ProgramView(byId('program')) };
+const composer = new Composer({ submit, stop: () => chat.stop() });
+const chat = new ChatView(byId('chat'), { onBusy: (busy) => composer.busy(busy), onLost: (error) => fail(error, current) });
+const inside = new InsideView(byId('inside'), { onBusy: (busy) => composer.busy(busy, false) });
+const program = new ProgramView(byId('program'));
 
 const TITLES = {
   InsecureContext: 'This page needs a secure address',
   NoWebGPU: 'This browser has no WebGPU',
   NoAdapter: 'No graphics adapter is available',
-  DeviceLost: 'The GPU was lost',
+  Cancelled: 'Loading was stopped',
+  DeviceLost: 'The model has to be loaded again',
   NetworkError: 'The download failed',
   FormatError: 'This file cannot be opened',
   UnsupportedModel: 'This model is not supported',
@@ -37,6 +45,8 @@ const TITLES = {
 let connection;
 /** @type {AbortController | undefined} */
 let opening;
+/** @type {FileSource | undefined} */
+let current;
 
 /** @param {'loading' | 'ready' | 'error'} state @param {string} [code] */
 function setState(state, code) {
@@ -65,10 +75,11 @@ function fail(error, source, advice) {
   setState('error', code);
 }
 
-/** @returns {Promise<Connection>} */
-async function connect() {
+/** @param {string} name of the file that will be opened @returns {Promise<Connection>} */
+async function connect(name) {
   if (connection && !connection.gone) return connection;
-  connection = new Connection({ onProgress: (p) => stages.show(p) });
+  const packages = isProgram(name) ? [] : [...LANGUAGE_PACKAGES];
+  connection = new Connection({ packages, onProgress: (p) => stages.show(p) });
   await connection.ready;
   stages.show({ stage: 'device', loaded: 0, total: 0 });
   showDevice(await connection.call('device', { kind: deviceKind }));
@@ -80,25 +91,38 @@ async function openSource(source) {
   opening?.abort(new WebGPUPyError('Cancelled', 'Another file was chosen.'));
   const { signal } = (opening = new AbortController());
   const name = source.file?.name ?? fileName(source.url ?? '');
-  const given = source.file ? { file: source.file } : { url: new URL(source.url ?? '', document.baseURI).href };
+  current = source;
+  chat.stop();
   byId('error').hidden = true;
   byId('model-name').textContent = name;
   showView('');
   stages.reset();
   setState('loading');
   try {
-    const to = await connect();
-    const opened = await to.call('open', { source: given, device: deviceKind }, { signal, onProgress: (p) => stages.show(p) });
+    const to = await connect(name);
+    const opened = await load(source.file ?? source.url ?? '', { connection: to, device: deviceKind, signal, onProgress: (/** @type {any} */ p) => stages.show(p) });
     stages.finish();
-    setState('ready');
     document.title = `${name} · webgpu_py`;
-    views.program.open(opened, to);
-    showTabs(opened.kind);
+    if (opened.info.kind === 'program') program.open(opened);
+    else for (const view of [chat, inside]) view.open(opened);
+    showTabs(opened.info.kind);
+    setState('ready');
   } catch (error) {
-    if (signal.aborted) return;
-    fail(error, source);
+    if (!signal.aborted) fail(error, source);
   }
 }
+
+/** @param {string} text */
+function submit(text) {
+  composer.box.value = '';
+  if (root.dataset.view === 'chat') chat.send(text);
+  else inside.look(text);
+}
+
+const COMPOSER = {
+  chat: { placeholder: 'Ask something', verb: 'Send' },
+  inside: { placeholder: 'Type words to look at', verb: 'Look' },
+};
 
 /** @param {string} kind of file that is open */
 function showTabs(kind) {
@@ -115,7 +139,8 @@ function showTabs(kind) {
 function showView(view) {
   root.dataset.view = view;
   for (const name of ['chat', 'inside', 'program']) byId(name).hidden = name !== view;
-  byId('composer').hidden = view !== 'chat' && view !== 'inside';
+  byId('composer').hidden = !(view in COMPOSER);
+  if (view in COMPOSER) composer.say(COMPOSER[/** @type {keyof typeof COMPOSER} */ (view)]);
   for (const tab of document.querySelectorAll('#tabs button')) {
     if (/** @type {any} */ (tab).dataset.view === view) tab.setAttribute('aria-current', 'page');
     else tab.removeAttribute('aria-current');
@@ -124,12 +149,20 @@ function showView(view) {
 
 async function main() {
   for (const tab of document.querySelectorAll('#tabs button')) {
-    tab.addEventListener('click', () => showView(/** @type {any} */ (tab).dataset.view));
+    tab.addEventListener('click', () => {
+      const { view } = /** @type {any} */ (tab).dataset;
+      showView(view);
+      if (view === 'inside' && inside.empty) inside.look(FIRST_PROMPT);
+    });
     /** @type {any} */ (tab).hidden = true;
   }
   const problem = deviceKind === 'cpu' ? null : await diagnose();
   if (problem) return fail(problem, undefined, slowWay());
   setUpPicker(openSource);
+  byId('cancel-load').addEventListener('click', () => {
+    opening?.abort();
+    fail(new WebGPUPyError('Cancelled', 'Nothing of the model is kept on the GPU.'), current);
+  });
   await openSource({ url: query.get('model') ?? DEMO_URL });
 }
 

@@ -42,6 +42,12 @@ export const METHODS = Object.freeze([
  * @property {string} [file]
  */
 
+/** What the tokenizer and the templates of a language model need beyond the core. */
+export const LANGUAGE_PACKAGES = Object.freeze(['tiktoken', 'jinja2']);
+
+/** @param {string} name of a file, or its address */
+export const isProgram = (name) => /\.pte([?#]|$)/i.test(name);
+
 /** The id under which the worker reports its own start; calls count from 1. */
 export const START_ID = 0;
 

@@ -41,8 +41,14 @@ function start({ version, packages }) {
   started ??= boot(version, packages);
   started.then(
     ({ py, service }) => post({ kind: 'ready', info: { pyodide: py.version, version: service.version } }),
-    (error) => post({ kind: 'failed', error: errorRecord(error) }),
+    (error) => post({ kind: 'failed', error: startError(error) }),
   );
+}
+
+function startError(error) {
+  if (error?.code) return errorRecord(error);
+  const code = error instanceof TypeError ? 'NetworkError' : 'WebGPUPyError';
+  return { code, message: `Python did not start: ${error?.message ?? error}. Reload the page; if that does not help, see that its server has the folders pyodide/ and wheel/.` };
 }
 
 async function boot(version, packages) {
@@ -76,14 +82,18 @@ async function answer(id, method, args, signal) {
   if (!started) throw new WebGPUPyError('WebGPUPyError', 'The worker was not started.');
   const { py, service } = await started;
   signal.throwIfAborted();
+  let stage = 'file';
   const progress = (p) => post({ kind: 'progress', id, progress: p });
-  const given = args.source ? { ...args, source: await openCounted(args.source, jsHalf, signal, progress) } : args;
+  const arrived = (p) => ['file', 'weights'].includes(stage) && progress({ ...p, stage });
+  const given = args.source ? { ...args, source: await openCounted(args.source, jsHalf, signal, arrived) } : args;
   if (given.source?.packages.length) await py.loadPackage(given.source.packages, { messageCallback: () => {} });
   const { json, buffers } = encode(given);
   const emit = (text) => {
     const event = JSON.parse(text);
-    if ('progress' in event) progress(event.progress);
-    else post({ kind: 'event', id, event });
+    if (!('progress' in event)) return post({ kind: 'event', id, event });
+    stage = event.progress.stage;
+    // The source counts weights as they arrive, Python whole tensors.
+    if (stage !== 'weights') progress(event.progress);
   };
   const cancel = () => service.cancel(id);
   signal.addEventListener('abort', cancel);

@@ -22,9 +22,24 @@ from .device import Device, request_device
 from .errors import Cancelled, FormatError, WebGPUPyError
 from .graph.values import Source
 
-Emit = Callable[[dict[str, Any]], None]
-
 SNIFFED = 8
+
+
+class Call:
+    """One request under way, as the method that answers it sees it."""
+
+    def __init__(self, emit: Callable[[str], None]) -> None:
+        self._emit = emit
+        self.on_cancel: Callable[[], None] | None = None
+        """Ends the work so that the method returns soon; without it the method is interrupted."""
+
+    def emit(self, **event: Any) -> None:
+        """Send an event ahead of the result."""
+        self._emit(json.dumps(event))
+
+    def progress(self, stage: str, loaded: int = 0, total: int = 0) -> None:
+        """Say what is being done; `total` 0 when its size is not known."""
+        self.emit(progress={"stage": stage, "loaded": loaded, "total": total})
 
 
 class Opened(Protocol):
@@ -49,17 +64,16 @@ class Service:
         self._device: Device | None = None
         self._opened: Opened | None = None
         self._close_source: Callable[[], None] = lambda: None
-        self._tasks: dict[int, asyncio.Task[Any]] = {}
+        self._running: dict[int, tuple[asyncio.Task[Any], Call]] = {}
         self._turn = asyncio.Lock()
 
     async def call(
         self, id: int, method: str, text: str, buffers: Sequence[Any], emit: Callable[[str], None]
     ) -> tuple[str, list[bytes]]:
         """Answer one request; errors come back as `{"error": {code, message}}`."""
-        task = asyncio.ensure_future(
-            self._answer(method, _decoded(text, buffers), lambda event: emit(json.dumps(event)))
-        )
-        self._tasks[id] = task
+        call = Call(emit)
+        task = asyncio.ensure_future(self._answer(method, _decoded(text, buffers), call))
+        self._running[id] = task, call
         try:
             return _encoded({"result": await task})
         except asyncio.CancelledError:
@@ -67,19 +81,20 @@ class Service:
         except Exception as error:
             return _encoded({"error": _described(error)})
         finally:
-            del self._tasks[id]
+            del self._running[id]
 
     def cancel(self, id: int) -> None:
-        """Stop a request at its next await; one that is done or unknown is left alone."""
-        if id in self._tasks:
-            self._tasks[id].cancel()
+        """End a request soon; one that is done or unknown is left alone."""
+        if id in self._running:
+            task, call = self._running[id]
+            (call.on_cancel or task.cancel)()
 
-    async def _answer(self, method: str, args: dict[str, Any], emit: Emit) -> Any:
+    async def _answer(self, method: str, args: dict[str, Any], call: Call) -> Any:
         if method == "device":
             return await self.device(args)
         async with self._turn:
             if method == "open":
-                return await self.open(args, emit)
+                return await self.open(args, call)
             if method == "close":
                 return await self.close()
             if self._opened is None:
@@ -87,7 +102,7 @@ class Service:
             found = getattr(self._opened, method, None)
             if found is None or method.startswith("_"):
                 raise FormatError(f"{method}: not for a {self._opened.kind}")
-            return await found(args, emit)
+            return await found(args, call)
 
     async def device(self, args: dict[str, Any]) -> dict[str, Any]:
         """The device as it was granted; requests one at the first call (`kind`)."""
@@ -104,7 +119,7 @@ class Service:
             self._device = await request_device(kind)
         return self._device
 
-    async def open(self, args: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    async def open(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
         """Open a file by its first bytes; what was open before is closed."""
         await self.close()
         given = args["source"]
@@ -113,7 +128,7 @@ class Service:
         try:
             opener = await _opener(source)
             device = await self._granted(args.get("device", "browser"))
-            opened: Opened = await opener(source, device, args.get("options", {}), emit)
+            opened: Opened = await opener(source, device, args.get("options", {}), call)
         except BaseException:
             source.close()
             raise

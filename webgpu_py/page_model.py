@@ -1,17 +1,22 @@
-"""A language model in the page: what its header says, tokens, the first layer, an answer."""
+"""A language model in the page: answers, tokens, and a look into its first layer."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .device import Device
-from .formats.gguf import GGUFFile, read_gguf
+from .errors import FeatureMissing
+from .formats.gguf import read_gguf
 from .graph.values import Source
-from .tokenizer import Tokenizer, tokenizer_from_gguf
+from .llm import LLM
+from .models.first_layer import FirstLayer, build_first_layer
 
-Emit = Callable[[dict[str, Any]], None]
+if TYPE_CHECKING:
+    from .page import Call
+
+MAX_LOOK = 48
+"""Tokens of a prompt that are looked into."""
 
 
 class OpenModel:
@@ -19,44 +24,129 @@ class OpenModel:
 
     kind = "model"
 
-    def __init__(self, file: GGUFFile, tokenizer: Tokenizer, device: Device) -> None:
-        self._file = file
-        self._tokenizer = tokenizer
-        self._device = device
+    def __init__(self, llm: LLM, source: Source) -> None:
+        self._llm = llm
+        self._source = source
+        self._look: FirstLayer | None = None
+        self._types: dict[str, int] = {}
 
     def description(self) -> dict[str, Any]:
-        """The header in a few numbers."""
-        found: Mapping[str, Any] = self._file.metadata
-        arch = str(found.get("general.architecture", "?"))
-        tensors = self._file.tensors.values()
+        """The model in a few numbers."""
+        config = self._llm.config
         return {
-            "title": str(found.get("general.name", self._file.name)),
-            "architecture": arch,
-            "license": str(found.get("general.license", "")),
-            "layers": int(found.get(f"{arch}.block_count", 0)),
-            "hidden": int(found.get(f"{arch}.embedding_length", 0)),
-            "context": int(found.get(f"{arch}.context_length", 0)),
-            "vocabulary": self._tokenizer.vocab_size,
-            "types": dict(Counter(t.type for t in tensors)),
+            "architecture": config.architecture,
+            "layers": config.num_hidden_layers,
+            "hidden": config.hidden_size,
+            "heads": config.num_attention_heads,
+            "kv_heads": config.num_key_value_heads,
+            "head_dim": config.head_dim,
+            "vocabulary": config.vocab_size,
+            "context": self._llm.context,
+            "load_ms": self._llm.load_ms,
+            "memory": self._llm.memory(),
         }
 
-    async def tokenize(self, args: dict[str, Any], emit: Emit) -> dict[str, Any]:
+    # -- answers
+
+    async def chat(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """Answer `messages`; pieces of text go ahead as events."""
+        options = dict(args.get("options", {}))
+        prompt = self._llm.render(args["messages"], options.pop("tools", None))
+        return await self._answer(self._llm.tokenize(prompt), options, call)
+
+    async def generate(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """Continue the raw `prompt`, a text or token ids."""
+        prompt = args["prompt"]
+        ids = self._llm.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
+        return await self._answer(ids, dict(args.get("options", {})), call)
+
+    async def _answer(self, ids: list[int], options: dict[str, Any], call: Call) -> dict[str, Any]:
+        if "stop" in options and not isinstance(options["stop"], str):
+            options["stop"] = tuple(options["stop"])
+        bias = options.get("logit_bias")
+        if bias:
+            options["logit_bias"] = {int(token): float(value) for token, value in bias.items()}
+        stream = self._llm.generate(ids, **options)
+        call.on_cancel = stream.cancel
+        call.emit(prompt_tokens=len(ids))
+        async for piece in stream.pieces():
+            call.emit(
+                text=piece.text,
+                tokens=piece.tokens,
+                logprobs=piece.logprobs,
+                top_logprobs=piece.top_logprobs,
+            )
+        return {
+            "finish_reason": stream.finish_reason,
+            "timings": stream.timings,
+            "prompt_tokens": len(ids),
+            "completion_tokens": len(stream.tokens),
+        }
+
+    # -- looking inside
+
+    async def tokenize(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
         """Ids of a text, and what each of them stands for."""
-        return self._tokens(self._tokenizer.encode(str(args["text"])))
+        return self._tokens(self._llm.tokenize(str(args["text"])))
 
     def _tokens(self, ids: list[int]) -> dict[str, Any]:
-        return {"ids": ids, "texts": [self._tokenizer.token_text(i) for i in ids]}
+        return {"ids": ids, "texts": [self._llm.tokenizer.token_text(i) for i in ids]}
+
+    async def look(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """Tokens of a prompt, and embedding, rotated q and k of layer 0 for them."""
+        ids = self._llm.tokenize(str(args["prompt"]))
+        if self._look is None:
+            call.progress("header")
+            file = await read_gguf(self._source)
+            self._types = dict(Counter(t.type for t in file.tensors.values()))
+            call.progress("kernels")
+            vocabulary = self._llm.config.vocab_size
+            self._look = await build_first_layer(
+                self._llm.device, file, self._source, vocabulary, MAX_LOOK
+            )
+        session = self._look.session
+        shown = ids[:MAX_LOOK]
+        outputs = await self._look.run(shown)
+        run_ms = session.timings()["run_ms"]
+        try:
+            kernels = await self._look.profile(shown)
+        except FeatureMissing:
+            kernels = None
+        return {
+            "tokens": self._tokens(ids),
+            "looked_at": len(shown),
+            **outputs,
+            "types": self._types,
+            "run_ms": run_ms,
+            "dispatches": session.dispatches,
+            "kernels": kernels,
+            "memory": session.memory(),
+        }
+
+    async def memory(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """Device bytes by kind, of the model and of the look into it."""
+        look = self._look.session.memory()["total"] if self._look else 0
+        return {"gpu": self._llm.memory(), "look_nbytes": look}
 
     def close(self) -> None:
         """Free what is on the device."""
+        if self._look is not None:
+            self._look.close()
+        self._llm.close()
 
 
 async def open_model(
-    source: Source, device: Device, options: dict[str, Any], emit: Emit
+    source: Source, device: Device, options: dict[str, Any], call: Call
 ) -> OpenModel:
-    """Read the header and build the tokenizer."""
-    emit({"progress": {"stage": "header", "loaded": 0, "total": 0}})
-    file = await read_gguf(source)
-    file.require_supported()
-    emit({"progress": {"stage": "tokenizer", "loaded": 0, "total": 0}})
-    return OpenModel(file, tokenizer_from_gguf(file.metadata), device)
+    """Load a model; the header decides before any weight is read."""
+
+    def progress(stage: str, done: int, total: int) -> None:
+        call.progress(stage, done, total)
+        if stage == "header":
+            call.progress("tokenizer")
+        elif done == total:
+            call.progress("kernels")
+
+    call.progress("header")
+    llm = await LLM.load(source, device=device, context=options.get("context"), progress=progress)
+    return OpenModel(llm, source)

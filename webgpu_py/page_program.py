@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from .graph.values import Source
 from .picture import program_picture
 from .program import Program, load
 
+if TYPE_CHECKING:
+    from .page import Call
+
 MAX_SHOWN = 1 << 20
-"""Elements of one output that cross to the page."""
+"""Elements of an array that cross to the page when they are only to be looked at."""
 
 
 class OpenProgram:
@@ -32,8 +35,11 @@ class OpenProgram:
         """What the page draws."""
         return {"methods": program_picture(self._program), "memory": self._program.memory()}
 
-    async def run(self, args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, Any]:
-        """Run `method` on `inputs`: arrays, numbers, or recipes as in `make_input`."""
+    async def run(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """Run `method` on `inputs`: arrays, numbers, or recipes as in `make_input`.
+
+        Outputs cross up to `MAX_SHOWN` elements each, or whole if `whole`.
+        """
         method = self._program.method(args.get("method", "forward"))
         declared = [method.plan.values[i] for i in method.plan.inputs]
         given = args["inputs"]
@@ -43,22 +49,23 @@ class OpenProgram:
             make_input(f"input {k}", d, g)
             for k, (d, g) in enumerate(zip(declared, given, strict=True))
         ]
+        most = sys.maxsize if args.get("whole") else MAX_SHOWN
         start = time.perf_counter()
         result = await method.run(inputs)
         elapsed = 1e3 * (time.perf_counter() - start)
         return {
-            "inputs": [_shown(a) for a in inputs],
-            "outputs": [_shown(a) for a in result.outputs],
+            "inputs": [_shown(a, MAX_SHOWN) for a in inputs],
+            "outputs": [_shown(a, most) for a in result.outputs],
             "run_ms": elapsed,
             "dispatches": sum(s.dispatches for s in method.sessions),
             "memory": self._program.memory(),
         }
 
-    async def reset(self, args: dict[str, Any], emit: Callable[[Any], None]) -> None:
+    async def reset(self, args: dict[str, Any], call: Call) -> None:
         """Caches and mutable buffers as at first."""
         await self._program.reset()
 
-    async def memory(self, args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, Any]:
+    async def memory(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
         """Device bytes by kind."""
         return {"gpu": self._program.memory()}
 
@@ -68,7 +75,7 @@ class OpenProgram:
 
 
 async def open_program(
-    source: Source, device: Device, options: dict[str, Any], emit: Callable[[Any], None]
+    source: Source, device: Device, options: dict[str, Any], call: Call
 ) -> OpenProgram:
     """Load a program onto the device."""
     return OpenProgram(await load(source, device=device), device)
@@ -110,7 +117,7 @@ def _typed(name: str, values: Any, shape: tuple[int, ...], dtype: np.dtype[Any])
     return array.reshape(shape).astype(dtype)
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any, most: int) -> Any:
     """What the page gets of a value: the array, or its facts alone where it is too large."""
     if not isinstance(value, np.ndarray):
         return {"value": value if isinstance(value, (int, float, bool, str)) else None}
@@ -126,6 +133,6 @@ def _shown(value: Any) -> Any:
                 "max": float(finite.max()),
                 "mean": float(finite.mean(dtype=np.float64)),
             }
-    if value.size <= MAX_SHOWN:
+    if value.size <= most:
         record["array"] = np.ascontiguousarray(value)
     return record

@@ -26,6 +26,7 @@ from .graph.values import (
     ValueId,
     ValueList,
 )
+from .portable import find_kernel
 from .program import Method, Program
 
 Record = dict[str, Any]
@@ -74,7 +75,9 @@ class _Drawing:
         """A portable operator: NumPy does it."""
         name = self.plan.operators[step.op]
         edges, weights, attributes = [], [], []
-        for i in self._flat(step.args[:-1]):
+        found = find_kernel(name)
+        given, targets = found.split(step.args) if found else (step.args[:-1], step.args[-1:])
+        for i in self._flat(given):
             value = self.plan.values[i]
             if i in self.origins and isinstance(value, pte.PteTensor):
                 edges.append(_edge(self.origins[i], value.dtype, value.sizes))
@@ -82,7 +85,7 @@ class _Drawing:
                 weights.append(_shape(value.dtype, value.sizes))
             elif isinstance(value, (Int, Double, Bool, String)):
                 attributes.append(str(value.value))
-        results = [i for i in self._flat(step.args[-1:]) if i >= 0]
+        results = [i for i in self._flat(targets) if i >= 0]
         shapes = [
             _shape(v.dtype, v.sizes)
             for v in (self.plan.values[i] for i in results)

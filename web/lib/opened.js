@@ -1,9 +1,6 @@
 // In the worker: what a page points at (a URL, a dropped file) as a source that reports its bytes.
 import { blobSource, urlSource } from '../js/sources.js';
-import { WebGPUPyError } from '../protocol.js';
-
-/** What the tokenizer of a language model needs beyond the core. */
-export const LANGUAGE_PACKAGES = ['tiktoken', 'jinja2'];
+import { WebGPUPyError, isProgram, LANGUAGE_PACKAGES } from '../protocol.js';
 
 let blocked = '';
 self.addEventListener('securitypolicyviolation', (event) => (blocked = event.blockedURI));
@@ -12,7 +9,7 @@ self.addEventListener('securitypolicyviolation', (event) => (blocked = event.blo
  * @param {{url?: string, file?: File}} given
  * @param {{addSource: (source: any) => number}} half
  * @param {AbortSignal} signal
- * @param {(progress: import('../protocol.js').Progress) => void} report
+ * @param {(progress: Omit<import('../protocol.js').Progress, 'stage'>) => void} report
  */
 export async function openCounted(given, half, signal, report) {
   const source = given.file ? blobSource(given.file) : await openURL(String(given.url), signal);
@@ -24,11 +21,11 @@ export async function openCounted(given, half, signal, report) {
       signal.throwIfAborted();
       const bytes = await source.read(offset, nbytes);
       loaded += nbytes;
-      report({ stage: 'file', loaded: Math.min(loaded, source.nbytes), total: source.nbytes, unit: 'bytes', file: source.name });
+      report({ loaded: Math.min(loaded, source.nbytes), total: source.nbytes, unit: 'bytes', file: source.name });
       return bytes;
     },
   };
-  const packages = /\.pte(\?|#|$)/i.test(source.name) ? [] : LANGUAGE_PACKAGES;
+  const packages = isProgram(source.name) ? [] : LANGUAGE_PACKAGES;
   return { handle: half.addSource(counted), name: source.name, nbytes: source.nbytes, packages };
 }
 

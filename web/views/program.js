@@ -16,29 +16,29 @@ export class ProgramView {
   /** @type {import('./fold.js').Fold[]} */
   folds = [];
   folded = true;
-  /** @type {any} */
-  connection;
+  /** @type {any} the client's program */
+  opened;
 
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
   }
 
-  /** @param {any} opened @param {import('../connection.js').Connection} connection */
-  open(opened, connection) {
-    this.connection = connection;
+  /** @param {any} opened */
+  open(opened) {
     this.opened = opened;
+    const { methods } = opened.info;
     this.picture = el('div', { class: 'graph', 'data-testid': 'graph', tabindex: 0, 'aria-label': 'Graph, scrollable' });
     this.legend = el('div', { class: 'legend' });
     this.side = el('div', { class: 'side' });
-    const choice = opened.methods.length > 1 && el('select', { id: 'method', onchange: () => this.#show(opened.methods[choice.selectedIndex]) },
-      opened.methods.map((/** @type {any} */ m) => el('option', {}, m.name)));
+    const choice = methods.length > 1 && el('select', { id: 'method', onchange: () => this.#show(methods[choice.selectedIndex]) },
+      methods.map((/** @type {any} */ m) => el('option', {}, m.name)));
     this.summary = el('p', { class: 'soft' });
     this.root.replaceChildren(
       el('div', { class: 'program-head' }, el('h1', {}, fileName(opened.name)), this.summary, choice && el('label', {}, 'Method ', choice)),
       el('div', { class: 'program-body' }, el('div', { class: 'picture' }, this.legend, this.picture), this.side));
     // The method with the most to see first.
-    const first = opened.methods.reduce((/** @type {any} */ a, /** @type {any} */ b) => (b.boxes.length > a.boxes.length ? b : a));
+    const first = methods.reduce((/** @type {any} */ a, /** @type {any} */ b) => (b.boxes.length > a.boxes.length ? b : a));
     if (choice) choice.value = first.name;
     this.#show(first);
   }
@@ -49,8 +49,8 @@ export class ProgramView {
     const { boxes } = method;
     const onCpu = boxes.filter((/** @type {any} */ b) => b.on === 'cpu').length;
     this.summary.textContent = [
-      bytes(this.opened.nbytes), `${count(boxes.length)} operators`, onCpu ? `${count(onCpu)} of them on NumPy` : 'all on the GPU',
-      `${bytes(this.opened.memory.total ?? 0)} on the device`,
+      bytes(this.opened.info.nbytes), `${count(boxes.length)} operators`, onCpu ? `${count(onCpu)} of them on NumPy` : 'all on the GPU',
+      `${bytes(this.opened.info.memory.total ?? 0)} on the device`,
     ].join(' · ');
     this.folds = findFolds(boxes.map(likeness));
     this.folded = boxes.length > FOLD_ABOVE;
@@ -92,7 +92,7 @@ export class ProgramView {
     this.#say('Running…');
     try {
       const inputs = forms.map((f) => f.read());
-      const result = await this.connection.call('run', { method: this.method.name, inputs });
+      const result = await this.opened.connection.call('run', { method: this.method.name, inputs });
       this.#say(`Ran in ${duration(result.run_ms)}.`);
       this.results.replaceChildren(...outputsOf(result, this.method));
     } catch (error) {
@@ -104,7 +104,7 @@ export class ProgramView {
 
   async #reset() {
     try {
-      await this.connection.call('reset');
+      await this.opened.reset();
       this.#say('Caches and mutable buffers are as at first.');
     } catch (error) {
       this.#say(errorRecord(error).message, true);

@@ -1,0 +1,225 @@
+"""The chat and the look inside as a visitor uses them, over a worker that answers by script."""
+
+import pytest
+
+from browser.pages import Visit
+from webgpu_py.assets import asset_path
+from webgpu_py.host.server import Server
+
+MARKDOWN = """say: ## Title
+
+Text with **bold**, *soft* and `code`,
+[a link](https://example.com/x) and [another](javascript:alert(1)).
+
+1. one
+2. two
+   - inner
+
+```js
+alert("</code><script>")
+```
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+<script>window.broken = 1</script><img src=x onerror="window.broken = 1"> ![i](https://example.com/i.png)"""
+
+
+@pytest.fixture(scope="module")
+def site(settings, request):
+    harness = request.path.parent / "harness"
+    mounts = {"/": asset_path("web"), "/js/": asset_path("js")}
+    mounts["/worker.js"] = harness / "fake-worker.js"
+    with Server(mounts, headers=dict(settings.headers)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared(browser, site):
+    one = Visit(browser, site).goto("/")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def chat(shared):
+    """A fresh conversation in the shared page."""
+    shared.page.locator("#new-chat").click()
+    return shared
+
+
+def ask(visit, text):
+    visit.by("prompt").fill(text)
+    visit.page.keyboard.press("Enter")
+
+
+def answered(visit, text):
+    ask(visit, text)
+    visit.page.locator(".after").wait_for()
+    return visit.by("answer")
+
+
+def test_an_answer_streams_in_and_is_summed_up(chat):
+    answer = answered(chat, "hello there")
+    assert "You said “hello there”" in answer.inner_text()
+    after = chat.page.locator(".after").inner_text()
+    assert "tokens/s" in after and "first after" in after
+    assert "of 256 tokens" in chat.page.locator(".chat-status").inner_text()
+    assert "131 MB" in chat.page.locator(".chat-status").inner_text()
+    assert "leaves this machine" in chat.page.locator("footer").inner_text()
+
+
+def test_a_conversation_grows_and_can_be_regenerated(chat):
+    answered(chat, "first")
+    answer = answered(chat, "second")
+    assert "message 3" in answer.inner_text()
+    before = answer.inner_text()
+    chat.page.get_by_role("button", name="Regenerate").click()
+    chat.page.locator(".after").wait_for()
+    after = chat.by("answer").inner_text()
+    assert "message 3" in after and after != before
+    assert chat.page.locator(".message").count() == 4
+
+
+def test_markdown_is_drawn_and_cannot_run(chat):
+    answer = answered(chat, MARKDOWN)
+    page = chat.page
+    inside = "[data-testid=answer] "
+    for selector in ("h4", "strong", "em", "p code", "ol > li > ul > li", "pre code", "table td"):
+        assert page.locator(inside + selector).count() > 0, selector
+    assert page.locator(inside + "a").evaluate_all("all => all.map(a => a.href)") == [
+        "https://example.com/x",
+        "https://example.com/i.png",
+    ]
+    assert page.locator(inside + "script, " + inside + "img").count() == 0
+    assert "<script>window.broken" in answer.inner_text()
+    assert page.evaluate("window.broken") is None
+    assert chat.violations() == []
+
+
+def test_stop_by_button_and_by_escape(chat):
+    for stop in (lambda: chat.by("stop").click(), lambda: chat.page.keyboard.press("Escape")):
+        ask(chat, "slow please")
+        chat.page.get_by_text("slow").nth(1).wait_for()
+        assert not chat.by("send").is_visible()
+        stop()
+        chat.by("send").wait_for()
+        assert "Stopped" in chat.page.locator(".message").last.inner_text()
+    assert "You said" in answered(chat, "still there?").inner_text()
+
+
+def test_errors_are_shown_and_can_be_retried(chat):
+    ask(chat, "fail ContextLength")
+    chat.page.get_by_role("button", name="Start a new chat").click()
+    assert chat.page.locator(".message").count() == 0
+    ask(chat, "fail WrongNumbers")
+    chat.page.get_by_role("button", name="Try again").wait_for()
+    assert "as it was asked to" in chat.page.locator(".message").last.inner_text()
+    assert "message 1" in answered(chat, "and now?").inner_text()
+
+
+def test_sampling_settings_by_keyboard_reach_the_engine_and_stay(chat):
+    page = chat.page
+    page.locator("#sampling").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Seed").fill("1234")
+    page.keyboard.press("Enter")
+    assert "seed 1234" in answered(chat, "x").inner_text()
+    page.reload()
+    chat.wait("ready")
+    assert "seed 1234" in answered(chat, "x").inner_text()
+    page.locator("#sampling").click()
+    page.get_by_role("button", name="Back to the defaults").click()
+    page.get_by_role("button", name="Done").click()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_by_keyboard_alone(browser, site, width):
+    """From loading to an answer, a stop, and the look inside, without a pointer."""
+    one = Visit(browser, site, viewport={"width": width, "height": 740}).goto("/")
+    try:
+        page = one.page
+        one.screenshot("chat-welcome", width, 740)
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.id") == "prompt":
+                break
+        page.keyboard.type("Say something slow")
+        page.keyboard.press("Enter")
+        page.get_by_text("slow").nth(1).wait_for()
+        assert page.evaluate("document.activeElement.id") == "prompt"
+        page.keyboard.press("Escape")
+        one.by("send").wait_for()
+        page.keyboard.type(MARKDOWN.replace("\n", " "))
+        page.keyboard.press("Enter")
+        page.locator(".after").wait_for()
+        one.screenshot("chat-answer", width, 740)
+        for _ in range(20):
+            page.keyboard.press("Shift+Tab")
+            if page.evaluate("document.activeElement.dataset.view") == "inside":
+                break
+        page.keyboard.press("Enter")
+        one.by("tokens").wait_for()
+        page.locator("canvas").first.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
+        assert "“·GPU” 1:" in page.locator("output.mono").first.inner_text()
+        one.screenshot("inside", width, 740)
+        assert one.violations() == []
+    finally:
+        one.close()
+
+
+def test_focus_is_visible_on_every_control(shared):
+    outlines = shared.page.evaluate(
+        """() => [...document.querySelectorAll('button, a, textarea')]
+          .filter((e) => e.checkVisibility()).map((e) => {
+            e.focus({focusVisible: true});
+            const {outlineStyle, outlineWidth} = getComputedStyle(e);
+            return [e.id || e.textContent, outlineStyle !== 'none' && outlineWidth !== '0px'
+              || e.closest('form:focus-within') !== null];
+          }).filter(([, seen]) => !seen)"""
+    )
+    assert outlines == []
+
+
+def test_look_inside_shows_tokens_heat_maps_times_and_memory(shared):
+    page = shared.page
+    page.get_by_role("button", name="Look inside").click()
+    shared.by("prompt").fill("One two three")
+    page.keyboard.press("Enter")
+    page.get_by_text("cut into 3 pieces").wait_for()
+    assert shared.by("tokens").locator("li").count() == 3
+    assert page.locator("canvas").count() == 3
+    assert "packed_gemm" in shared.by("kernels").inner_text()
+    assert "31.2 MB" in shared.by("memory").inner_text()
+    page.get_by_role("button", name="Chat").click()
+
+
+def test_progress_tells_bytes_and_time_and_can_be_cancelled(shared):
+    page = shared.page
+    shared.by("model-picker").click()
+    page.get_by_label("An address").fill(f"{shared.server.url}/large.gguf")
+    page.keyboard.press("Enter")
+    page.get_by_text(" left").wait_for()
+    text = shared.by("progress").inner_text()
+    assert "MB of 98.0 MB" in text
+    page.get_by_role("button", name="Cancel").click()
+    assert shared.state == "error" and shared.error == "Cancelled"
+    page.get_by_role("button", name="Choose another model").click()
+    page.locator("#model-demo").click()
+    shared.wait("ready")
+    assert "You said" in answered(shared, "back").inner_text()
+
+
+def test_a_broken_model_leaves_the_page_usable(shared):
+    page = shared.page
+    shared.by("model-picker").click()
+    page.get_by_label("An address").fill(f"{shared.server.url}/broken.gguf")
+    page.keyboard.press("Enter")
+    shared.wait("error")
+    assert shared.error == "FormatError"
+    shared.by("model-picker").click()
+    page.locator("#model-demo").click()
+    shared.wait("ready")

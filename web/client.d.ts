@@ -1,0 +1,218 @@
+// Types of client.js and openai.js.
+
+export type ErrorCode =
+  | 'WebGPUPyError' | 'NoWebGPU' | 'InsecureContext' | 'NoAdapter' | 'DeviceLost' | 'OutOfMemory' | 'LimitExceeded'
+  | 'FeatureMissing' | 'FormatError' | 'UnsupportedOperator' | 'UnsupportedModel' | 'ShapeError' | 'DtypeError'
+  | 'IndexOutOfRange' | 'ContextLength' | 'Cancelled' | 'NetworkError' | 'VersionMismatch' | 'WrongNumbers';
+
+/** Every call rejects with one of these, or with `signal.reason` when it was aborted. */
+export class WebGPUPyError extends Error {
+  constructor(code: ErrorCode, message: string);
+  code: ErrorCode;
+}
+
+export interface Progress {
+  /** python, packages, webgpu_py, header, tokenizer, weights, kernels, … */
+  stage: string;
+  /** Bytes (or items) done in this stage. */
+  loaded: number;
+  /** 0 while it is not known. */
+  total: number;
+  unit?: 'bytes' | 'items';
+  file?: string;
+}
+
+export interface LoadOptions {
+  onProgress?: (progress: Progress) => void;
+  /** Ends the download or the load; the call rejects with its reason. */
+  signal?: AbortSignal;
+  /** `cpu` computes with NumPy: right, very slow, and without WebGPU. */
+  device?: 'browser' | 'cpu';
+  /** Tokens that prompt and answer share. */
+  context?: number;
+  /** Where worker.js is, when a bundler moved it. */
+  workerURL?: string | URL;
+  /** A worker to re-use; what was open in it is closed. */
+  connection?: Connection;
+}
+
+/** Loads a GGUF model or an ExecuTorch program (.pte) from an address, a File or a Blob. */
+export function load(source: string | URL | Blob, options?: LoadOptions): Promise<LanguageModel | Program>;
+
+export interface Memory {
+  /** Device bytes by kind, `total` among them. */
+  gpu: Record<string, number>;
+  /** Size of the Python heap. */
+  wasm_nbytes: number;
+}
+
+export interface DeviceInfo {
+  kind: 'browser' | 'cpu';
+  info: { vendor: string; architecture: string; device: string; description: string; software: boolean };
+  limits: Record<string, number>;
+  features: string[];
+}
+
+interface Opened {
+  readonly name: string;
+  memory(): Promise<Memory>;
+  device(): Promise<DeviceInfo>;
+  /** Frees the model, the device and the worker. */
+  close(): void;
+}
+
+export interface Message {
+  role: 'system' | 'user' | 'assistant' | (string & {});
+  content: string;
+}
+
+export interface GenerationOptions {
+  signal?: AbortSignal;
+  max_tokens?: number;
+  /** 0, the default, is greedy. */
+  temperature?: number;
+  top_k?: number;
+  top_p?: number;
+  min_p?: number;
+  repetition_penalty?: number;
+  presence_penalty?: number;
+  frequency_penalty?: number;
+  seed?: number;
+  stop?: string | string[];
+  logit_bias?: Record<number, number>;
+  top_logprobs?: number;
+}
+
+export interface Piece {
+  text: string;
+  tokens: number[];
+  logprobs: number[];
+  top_logprobs: [token: number, logprob: number][] | null;
+}
+
+/** An answer. It starts with the iteration and is cancelled when the iteration is left. */
+export interface Stream extends AsyncIterable<string> {
+  pieces(): AsyncIterableIterator<Piece>;
+  text(): Promise<string>;
+  readonly finishReason: 'stop' | 'length' | 'cancelled' | null;
+  readonly timings: { first_token_ms: number; prefill_tps: number; decode_tps: number } | null;
+  readonly promptTokens: number;
+  readonly tokens: number[];
+}
+
+export interface ModelInfo {
+  kind: 'model';
+  name: string;
+  nbytes: number;
+  architecture: string;
+  layers: number;
+  hidden: number;
+  heads: number;
+  kv_heads: number;
+  head_dim: number;
+  vocabulary: number;
+  context: number;
+  load_ms: number;
+  memory: Record<string, number>;
+}
+
+export class LanguageModel implements Opened {
+  private constructor();
+  readonly name: string;
+  readonly info: ModelInfo;
+  chat: ((messages: Message[], options?: GenerationOptions & { tools?: object[] }) => Stream) & { completions: Completions };
+  generate(prompt: string | number[], options?: GenerationOptions): Stream;
+  tokenize(text: string): Promise<number[]>;
+  /** Tokens of a prompt, and embedding, rotated queries and keys of the first layer. */
+  look(prompt: string): Promise<Look>;
+  memory(): Promise<Memory>;
+  device(): Promise<DeviceInfo>;
+  close(): void;
+}
+
+export type TypedArray =
+  | Float32Array | Float64Array | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array
+  | BigInt64Array | BigUint64Array;
+
+export interface NdArray {
+  dtype: string;
+  shape: number[];
+  data: TypedArray;
+}
+
+export interface Look {
+  tokens: { ids: number[]; texts: string[] };
+  looked_at: number;
+  embedding: NdArray;
+  q: NdArray;
+  k: NdArray;
+  run_ms: number;
+  dispatches: number;
+  /** Label and microseconds of every dispatch; null without timestamp-query. */
+  kernels: [label: string, micros: number][] | null;
+  memory: Record<string, number>;
+  types: Record<string, number>;
+}
+
+export class Program implements Opened {
+  private constructor();
+  readonly name: string;
+  readonly info: { kind: 'program'; name: string; nbytes: number; methods: any[]; memory: Record<string, number> };
+  run(inputs: (NdArray | number | boolean)[], options?: { method?: string; signal?: AbortSignal }): Promise<(NdArray | number | boolean | string | null)[]>;
+  /** Caches and mutable buffers as at first. */
+  reset(): Promise<void>;
+  memory(): Promise<Memory>;
+  device(): Promise<DeviceInfo>;
+  close(): void;
+}
+
+/** One worker; `load` makes one unless it is given one. */
+export class Connection {
+  constructor(options?: { packages?: string[]; onProgress?: (progress: Progress) => void; workerURL?: string | URL });
+  readonly ready: Promise<{ pyodide: string; version: string }>;
+  close(): void;
+}
+
+// ---- the shape of OpenAI's client
+
+export interface CompletionRequest {
+  model?: string;
+  messages: Message[];
+  stream?: boolean | null;
+  stream_options?: { include_usage?: boolean };
+  max_tokens?: number;
+  max_completion_tokens?: number;
+  temperature?: number;
+  top_p?: number;
+  presence_penalty?: number;
+  frequency_penalty?: number;
+  seed?: number;
+  stop?: string | string[];
+  logit_bias?: Record<number, number>;
+  logprobs?: boolean;
+  top_logprobs?: number;
+  tools?: object[];
+}
+
+export interface Completion {
+  id: string;
+  object: 'chat.completion';
+  created: number;
+  model: string;
+  choices: { index: number; message: { role: 'assistant'; content: string }; finish_reason: 'stop' | 'length'; logprobs: any }[];
+  usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
+}
+
+export interface CompletionChunk {
+  id: string;
+  object: 'chat.completion.chunk';
+  created: number;
+  model: string;
+  choices: { index: number; delta: { role?: 'assistant'; content?: string }; finish_reason: 'stop' | 'length' | null; logprobs: any }[];
+  usage?: Completion['usage'];
+}
+
+export interface Completions {
+  create(request: CompletionRequest & { stream: true }, options?: { signal?: AbortSignal }): Promise<AsyncIterable<CompletionChunk>>;
+  create(request: CompletionRequest, options?: { signal?: AbortSignal }): Promise<Completion>;
+}

@@ -1,0 +1,76 @@
+// How answers are sampled: a dialog, kept in this browser.
+import { el } from '../lib/dom.js';
+import { closeButton } from './picker.js';
+
+const KEY = 'webgpu_py sampling';
+
+/** @type {{name: string, title: string, note: string, min: number, max: number, step: number, value: number}[]} */
+const NUMBERS = [
+  { name: 'temperature', title: 'Temperature', note: '0 always takes the likeliest word; higher is more varied', min: 0, max: 2, step: 0.05, value: 0.3 },
+  { name: 'top_p', title: 'Top-p', note: 'words that make up this share of the probability', min: 0.05, max: 1, step: 0.05, value: 0.9 },
+  { name: 'top_k', title: 'Top-k', note: 'at most so many words to choose from; 0 is all', min: 0, max: 200, step: 1, value: 0 },
+  { name: 'min_p', title: 'Min-p', note: 'at least this share of the likeliest word', min: 0, max: 0.5, step: 0.01, value: 0 },
+  { name: 'repetition_penalty', title: 'Repetition penalty', note: '1 is off', min: 1, max: 1.5, step: 0.01, value: 1.05 },
+  { name: 'max_tokens', title: 'Longest answer', note: 'in tokens', min: 16, max: 4096, step: 16, value: 1024 },
+];
+
+export class Sampling {
+  constructor() {
+    this.values = { system: '', seed: '', ...Object.fromEntries(NUMBERS.map((n) => [n.name, n.value])), ...saved() };
+    this.dialog = el('dialog', { 'aria-labelledby': 'sampling-title' });
+    document.body.append(this.dialog);
+  }
+
+  open() {
+    const form = el('form', { method: 'dialog', onsubmit: () => this.#keep(form) },
+      el('label', { class: 'field' }, el('span', {}, 'Instructions for the model'),
+        el('textarea', { name: 'system', rows: 2, placeholder: 'You are a helpful assistant.' }, this.values.system)),
+      NUMBERS.map((n) => this.#slider(n)),
+      el('label', { class: 'field' }, el('span', {}, 'Seed'), el('input', { name: 'seed', inputmode: 'numeric', pattern: '[0-9]*', placeholder: 'another one each time', value: this.values.seed })),
+      el('div', { class: 'row' }, el('button', { type: 'submit', class: 'primary' }, 'Done'),
+        el('button', { type: 'button', class: 'quiet', onclick: () => this.#reset() }, 'Back to the defaults')));
+    this.dialog.replaceChildren(el('header', {}, el('h2', { id: 'sampling-title' }, 'Sampling'), closeButton(this.dialog)), form);
+    this.dialog.showModal();
+  }
+
+  /** @returns {Record<string, number>} as webgpu_py's GenerationOptions names them */
+  options() {
+    const { system, seed, ...numbers } = this.values;
+    return { ...numbers, seed: seed === '' ? Math.floor(Math.random() * 2 ** 32) : Number(seed) };
+  }
+
+  /** @param {typeof NUMBERS[0]} number */
+  #slider({ name, title, note, min, max, step }) {
+    const shown = el('output', { class: 'mono' }, this.values[name]);
+    const input = el('input', { type: 'range', name, min, max, step, value: this.values[name], oninput: () => (shown.textContent = input.value) });
+    return el('label', { class: 'field' }, el('span', { class: 'spread' }, title, shown), input, el('span', { class: 'small soft' }, note));
+  }
+
+  /** @param {HTMLFormElement} form */
+  #keep(form) {
+    for (const [name, value] of new FormData(form)) this.values[name] = typeof this.values[name] === 'number' ? Number(value) : String(value).trim();
+    try {
+      localStorage.setItem(KEY, JSON.stringify(this.values));
+    } catch {
+      // Private windows may refuse storage: the settings then last as long as the page.
+    }
+  }
+
+  #reset() {
+    this.values = { system: '', seed: '', ...Object.fromEntries(NUMBERS.map((n) => [n.name, n.value])) };
+    this.dialog.close();
+    this.open();
+  }
+}
+
+/** @returns {Record<string, any>} what was kept, checked like any other input */
+function saved() {
+  try {
+    const found = JSON.parse(localStorage.getItem(KEY) ?? '{}');
+    const numbers = NUMBERS.filter((n) => found[n.name] >= n.min && found[n.name] <= n.max).map((n) => [n.name, Number(found[n.name])]);
+    const texts = ['system', 'seed'].filter((k) => typeof found[k] === 'string').map((k) => [k, found[k]]);
+    return Object.fromEntries([...numbers, ...texts]);
+  } catch {
+    return {};
+  }
+}
