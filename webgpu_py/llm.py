@@ -128,9 +128,9 @@ class LLM:
         file = await read_gguf(opened)
         if progress:
             progress("header", file.data_offset, file.data_offset)
+        config = ModelConfig.from_gguf(file.metadata, _vocabulary(file))
         weights = GGUFWeights(file, opened)
         tokenizer = tokenizer_from_gguf(file.metadata)
-        config = ModelConfig.from_gguf(file.metadata, tokenizer.vocab_size)
         rows = _context(config, context)
         chunk = max(c for c in CHUNKS if c <= rows)
         decoder = build_decoder(config, weights, rows, chunk, await _stretch(file, opened))
@@ -206,6 +206,12 @@ class LLM:
         self.session.close()
 
 
+def _vocabulary(file: GGUFFile) -> int:
+    """Rows of the embedding: some files have more of them than tokens."""
+    table = file.tensors.get("token_embd.weight")
+    return table.dims[0] if table is not None and len(table.dims) == 2 else 0
+
+
 def _context(config: ModelConfig, wanted: int | None) -> int:
     most = config.max_position_embeddings
     if wanted is None:
@@ -228,6 +234,10 @@ async def make_generator(
 ) -> Generator:
     """The token loop: JavaScript's in a browser, else Python's."""
     blob, offsets = tokenizer.table()
+    rows = decoder.config.vocab_size
+    if len(offsets) - 1 > rows:
+        raise FormatError(f"{len(offsets) - 1} tokens, but the embedding has {rows} rows")
+    offsets = np.pad(offsets, (0, rows + 1 - len(offsets)), mode="edge")
     ends = frozenset(tokenizer.ends)
     if device.kind != "browser":
         return SessionGenerator(session, decoder.context, decoder.chunk, ends, (blob, offsets))
