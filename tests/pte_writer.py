@@ -134,6 +134,7 @@ def tensor(
     *,
     constant: int = 0,
     planned: bool = False,
+    offset: int = 0,
     dynamic: int = 0,
     dim_order: list[int] | None = None,
     external: str | None = None,
@@ -147,7 +148,8 @@ def tensor(
         8: Num("i8", dynamic),
     }
     if planned:
-        fields[6] = Tab({0: Num("u32", 1), 1: Num("u32", 0)})
+        low, high = offset & 0xFFFFFFFF, offset >> 32
+        fields[6] = Tab({0: Num("u32", 1), 1: Num("u32", low), 2: Num("u32", high)})
     if external is not None:
         fields[9] = Tab({1: external, 2: Num("i8", 1)})
     elif state is not None:

@@ -21,8 +21,9 @@ from .formats.vk_graph import read_vk_graph
 from .graph.operator import operator_names
 from .graph.session import Session
 from .graph.values import Bool, Double, GraphIR, Int, Source, String
-from .method import Method, Result, bind, kept_values
+from .method import Method, Result
 from .portable import missing
+from .program_steps import bind, kept_values
 from .program_values import initial_values
 from .sources import open_source
 

@@ -1,7 +1,8 @@
 """Values of a `.pte` program on the host: what they hold at first, on the way in and out.
 
 Tensors are logical row-major arrays, whatever order they are stored in; bfloat16 ones are float32
-arrays of rounded values.
+arrays of rounded values. Nothing writes into an array: an instruction binds a new one to a value,
+so a caller's arrays, constants and remembered state stay as they are.
 """
 
 from __future__ import annotations
@@ -11,10 +12,72 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DtypeError, ShapeError
+from .errors import DtypeError, FormatError, ShapeError
 from .formats import pte_records as pte
 from .graph.values import Bool, Double, Int, Null, String
 from .portable.dtypes import store
+from .program_steps import Storage
+
+_NARROWED = {"float64": "float32", "bfloat16": "float32"}
+"""Host dtypes of delegate tensors that a session does not convert itself."""
+
+
+class Frame:
+    """The values of one run, and which tensor was last written to each storage with views."""
+
+    def __init__(
+        self,
+        plan: pte.ExecutionPlan,
+        values: list[Any],
+        views: Mapping[int, Storage],
+        places: Mapping[int, Storage],
+    ) -> None:
+        self.values = list(values)
+        self._plan, self._views, self._places = plan, views, places
+        self._last: dict[Storage, int] = {}
+
+    def write(self, index: int, value: Any) -> None:
+        """Bind a value."""
+        self.values[index] = value
+        if index in self._places:
+            self._last[self._places[index]] = index
+
+    def read(self, index: int) -> Any:
+        """A value; `FormatError` for a tensor that nothing was written to."""
+        value = self.values[index]
+        if value is None and isinstance(self._plan.values[index], pte.PteTensor):
+            return self._view(index)
+        return value
+
+    def argument(self, index: int) -> Any:
+        """A value; lists are filled with what their entries are now."""
+        declared = self._plan.values[index]
+        if isinstance(declared, pte.IntIds):
+            return [self.values[i] for i in declared.items]
+        if isinstance(declared, pte.TensorIds):
+            return [None if i < 0 else self.read(i) for i in declared.items]
+        return self.read(index)
+
+    def _view(self, index: int) -> np.ndarray:
+        """The tensor that lies in a view's storage, in the view's shape."""
+        declared = self._plan.values[index]
+        base = self.values[self._last[self._views[index]]] if self._has_base(index) else None
+        if not isinstance(declared, pte.PteTensor) or not isinstance(base, np.ndarray):
+            raise FormatError(
+                f"{self._plan.name}: tensor {index} is used before anything is in it — "
+                "the file is damaged"
+            )
+        wanted = store(0, declared.dtype).dtype
+        if base.size != declared.numel or base.dtype != wanted:
+            raise ShapeError(
+                f"{self._plan.name}: tensor {index}, a view {declared.dtype}"
+                f"{list(declared.sizes)}, lies on {base.dtype}{list(base.shape)} — the program was "
+                "exported for one shape, give inputs of exactly that"
+            )
+        return base.reshape(declared.sizes)
+
+    def _has_base(self, index: int) -> bool:
+        return index in self._views and self._views[index] in self._last
 
 
 def initial_values(
@@ -61,6 +124,12 @@ def from_device(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
             "allowed are equal dtypes, int32 to int64 and float32 to another float"
         )
     return store(array, dtype)
+
+
+def to_device(declared: pte.EValue, value: Any) -> Any:
+    """A delegate's input; doubles are rounded to what the device has."""
+    narrow = _NARROWED.get(declared.dtype) if isinstance(declared, pte.PteTensor) else None
+    return value if narrow is None else value.astype(narrow, copy=False)
 
 
 def method_input(name: str, declared: pte.EValue, given: Any) -> Any:

@@ -31,6 +31,7 @@ from webgpu_py.graph.values import (
 from webgpu_py.sources import BytesSource, FileSource
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
+GIVEN = sorted(p for p in CASES.glob("*/*/model.pte") if p.parents[1].name != "own")
 
 
 def read(blob, named=None):
@@ -230,7 +231,7 @@ def test_bad_headers(at, value, message):
         read(bytes(blob[:29]))
 
 
-@pytest.mark.parametrize("path", sorted(CASES.glob("*/*/model.pte")), ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("path", GIVEN, ids=lambda p: p.parent.name)
 def test_exported_graphs_hold_what_their_manifest_says(path):
     manifest = json.loads((path.parent / "manifest.json").read_text())
 

@@ -132,6 +132,30 @@ def test_endless_loops_are_stopped():
         call(data, [])
 
 
+def test_views_are_what_lies_in_their_storage():
+    """Exports drop the instruction of a fixed view and plan it onto its base."""
+    values = [w.tensor("float32", [2, 3], planned=True, offset=64),
+              w.tensor("float32", [2, 3], planned=True), w.tensor("float32", [3, 2], planned=True),
+              w.tensor("float32", [3, 2], planned=True, offset=128), w.int_value(1),
+              w.tensor("float32", [6], planned=True, offset=64),
+              w.tensor("float32", [2, 3], planned=True),
+              w.tensor("float32", [6], planned=True)]  # fmt: skip
+    calls = [
+        w.kernel_call(0, [0, 1, 1]),  # 1 = -0
+        w.kernel_call(0, [2, 3, 3]),  # 2 is 1 as [3, 2]
+        w.kernel_call(1, [0, 0, 4, 6, 6]),  # 6 takes the storage of 1
+    ]
+    data = kernels(values, calls, [0], [3, 5, 7], ["aten::neg.out", "aten::add.out"])
+    x = np.arange(6, dtype=F32).reshape(2, 3)
+    [result] = call(data, [x])
+    assert result.outputs[0].tolist() == x.reshape(3, 2).tolist()
+    assert result.outputs[1].tolist() == x.ravel().tolist()
+    assert result.outputs[2].tolist() == (2 * x).ravel().tolist()
+    assert not np.shares_memory(result.outputs[1], x)
+    with pytest.raises(ShapeError, match=r"a view float32\[3, 2\], lies on float32\[1, 3\]"):
+        call(data, [x[:1]])
+
+
 def counter(state):
     """state += x; y = state + state: the buffer is read before it is written."""
     x = w.tensor("float32", [2], planned=True)

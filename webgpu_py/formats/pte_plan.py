@@ -155,7 +155,8 @@ class PlanReader:
         if dynamism not in (0, 1, 2):
             raise table.fail(f"shape_dynamism {dynamism}, 0 to 2 are defined")
         extra = table.table(9, "ExtraTensorInfo")
-        planned = table.table(6, "AllocationDetails") is not None
+        details = table.table(6, "AllocationDetails")
+        planned = details is not None
         data = self._data(table, extra, planned, prod(sizes) * itemsize)
         return PteTensor(
             dtype,
@@ -163,7 +164,9 @@ class PlanReader:
             order,
             data,
             mutable=planned and data is not None,
-            planned=planned,
+            storage=None
+            if details is None
+            else (details.u32(0), details.u32(1) | details.u32(2) << 32),
             dynamic=dynamism != 0,
             unbounded=dynamism == 2,
             name=None if extra is None else extra.string(1),

@@ -41,7 +41,8 @@ class PteTensor:
 
     `data` is the stored content: of a constant, or, when `mutable`, the state it starts with. It
     lies in `dim_order` (outermost dimension first); the identity means row-major. `dynamic` sizes
-    are bounds, `unbounded` ones are not even that.
+    are bounds, `unbounded` ones are not even that. `storage` is where the exporter planned it,
+    (memory id, offset): a view has no instruction of its own, only the storage of its base.
     """
 
     dtype: str
@@ -49,7 +50,7 @@ class PteTensor:
     dim_order: tuple[int, ...]
     data: Span | None = None
     mutable: bool = False
-    planned: bool = False
+    storage: tuple[int, int] | None = None
     dynamic: bool = False
     unbounded: bool = False
     name: str | None = None
