@@ -4,8 +4,8 @@ import asyncio
 
 import numpy as np
 import pytest
-from tiny_model import CONTEXT, END, Forward, tiny_gguf
 
+from tiny_model import CONTEXT, END, Forward, tiny_gguf
 from webgpu_py import request_device
 from webgpu_py.errors import ContextLength, FormatError, UnsupportedModel
 from webgpu_py.llm import LLM

@@ -46,7 +46,7 @@ class Generator {
     const variant = this.variants.find((v) => v.tokens >= tokens && pos + v.tokens <= this.context) ?? this.variants[0];
     const plan = planOf(this.state, variant.plan);
     const write = (name, data, at = 0) => gpu.queue.writeBuffer(this.buffer(name), at, data);
-    write('live', new Int32Array([pos]), 4 * this.words.pos);
+    write('live', new Int32Array([pos]), 4 * this.words.position);
     write('live', new Int32Array([tokens - 1]), 4 * this.words.last);
     const encoder = gpu.createCommandEncoder();
     if (ids) {
