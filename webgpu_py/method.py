@@ -26,6 +26,8 @@ class Result:
 
     outputs: list[Any]
     inputs: list[Any]
+    kernels: list[tuple[str, float]] | None = None
+    """Label and microseconds of every dispatch of a profiled run."""
 
 
 class Method:
@@ -52,13 +54,15 @@ class Method:
         outputs = (await self.run(inputs)).outputs
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    async def run(self, inputs: Sequence[Any]) -> Result:
+    async def run(self, inputs: Sequence[Any], profile: bool = False) -> Result:
         """Run; outputs may repeat mutated inputs, as the method declares them.
 
         State that the method keeps itself (not in a delegate) changes only if the run succeeds.
+        With `profile` every dispatch has a pass and timestamps of its own, which takes longer.
 
         Raises:
             ShapeError, DtypeError, IndexOutOfRange: naming the input or the operator.
+            FeatureMissing: `profile` on a device without timestamp-query.
         """
         plan = self.plan
         if len(inputs) != len(plan.inputs):
@@ -74,15 +78,19 @@ class Method:
                     index, method_input(f"{plan.name} input {at}", plan.values[index], given)
                 )
             shared = {id(value) for value in frame.values}
+            kernels: list[tuple[str, float]] | None = [] if profile else None
             for chain in self._chains:
-                await self._execute(chain, frame)
+                await self._execute(chain, frame, kernels)
             self._state = {index: frame.values[index] for index in self._kept}
         return Result(
             [self._output(frame, index, shared) for index in plan.outputs],
             [frame.values[index] for index in plan.inputs],
+            kernels,
         )
 
-    async def _execute(self, chain: Sequence[Step], frame: Frame) -> None:
+    async def _execute(
+        self, chain: Sequence[Step], frame: Frame, kernels: list[tuple[str, float]] | None
+    ) -> None:
         at, jumps = 0, 0
         while at < len(chain):
             step = chain[at]
@@ -90,7 +98,7 @@ class Method:
             if isinstance(step, KernelStep):
                 _run_kernel(step, frame)
             elif isinstance(step, DelegateStep):
-                await self._run_delegate(step, frame)
+                await self._run_delegate(step, frame, kernels)
             elif isinstance(step, pte.MoveCall):
                 frame.write(step.target, frame.values[step.source])
             elif isinstance(step, pte.FreeCall):
@@ -103,10 +111,14 @@ class Method:
                     )
                 at = step.destination
 
-    async def _run_delegate(self, step: DelegateStep, frame: Frame) -> None:
-        values = self.plan.values
+    async def _run_delegate(
+        self, step: DelegateStep, frame: Frame, kernels: list[tuple[str, float]] | None
+    ) -> None:
+        values, session = self.plan.values, self.sessions[step.delegate]
         given = [to_device(values[index], frame.read(index)) for index in step.inputs]
-        results = await self.sessions[step.delegate].run_list(given)
+        results = await session.run_list(given, profile=kernels is not None)
+        if kernels is not None:
+            kernels += session.timings()["kernels"]
         for index, array in zip(step.targets, results, strict=True):
             declared = values[index]
             assert isinstance(declared, pte.PteTensor)

@@ -51,12 +51,14 @@ class OpenProgram:
         ]
         most = sys.maxsize if args.get("whole") else MAX_SHOWN
         start = time.perf_counter()
-        result = await method.run(inputs)
+        profile = bool(args.get("profile")) and "timestamp-query" in self._device.features
+        result = await method.run(inputs, profile)
         elapsed = 1e3 * (time.perf_counter() - start)
         return {
             "inputs": [_shown(a, MAX_SHOWN) for a in inputs],
             "outputs": [_shown(a, most) for a in result.outputs],
             "run_ms": elapsed,
+            "kernels": result.kernels,
             "dispatches": sum(s.dispatches for s in method.sessions),
             "memory": self._program.memory(),
         }

@@ -92,7 +92,7 @@ export class ProgramView {
     this.#say('Running…');
     try {
       const inputs = forms.map((f) => f.read());
-      const result = await this.opened.connection.call('run', { method: this.method.name, inputs });
+      const result = await this.opened.connection.call('run', { method: this.method.name, inputs, profile: true });
       this.#say(`Ran in ${duration(result.run_ms)}.`);
       this.results.replaceChildren(...outputsOf(result, this.method));
     } catch (error) {

@@ -97,18 +97,22 @@ class Session:
         outputs = await self.run_list([inputs[p.name] for p in self.graph.inputs])
         return {p.name: a for p, a in zip(self.graph.outputs, outputs, strict=True)}
 
-    async def run_list(self, inputs: Sequence[Any]) -> list[np.ndarray]:
-        """Run on arrays in input order; the outputs in output order, in device dtypes."""
-        return (await self._run(inputs, profile=False))[0]
+    async def run_list(self, inputs: Sequence[Any], profile: bool = False) -> list[np.ndarray]:
+        """Run on arrays in input order; the outputs in output order, in device dtypes.
+
+        With `profile`, `timings()` has the microseconds of each dispatch afterwards.
+        """
+        outputs, times = await self._run(inputs, profile)
+        if profile:
+            self._timings.kernels = times
+        return outputs
 
     async def profile(self, **inputs: Any) -> list[tuple[str, float]]:
         """Run once with a pass and a timestamp pair a dispatch: (label, microseconds) each.
 
         FeatureMissing where the device has no timestamp-query.
         """
-        self._timings.kernels = (
-            await self._run([inputs[p.name] for p in self.graph.inputs], profile=True)
-        )[1]
+        await self.run_list([inputs[p.name] for p in self.graph.inputs], profile=True)
         return self._timings.kernels
 
     async def _run(
