@@ -79,18 +79,14 @@ class _Drawing:
         given, targets = found.split(step.args) if found else (step.args[:-1], step.args[-1:])
         for i in self._flat(given):
             value = self.plan.values[i]
-            if i in self.origins and isinstance(value, pte.PteTensor):
-                edges.append(_edge(self.origins[i], value.dtype, value.sizes))
+            if i in self.origins:
+                edges.append({"from": self.origins[i], **_value_shape(value)})
             elif isinstance(value, pte.PteTensor):
                 weights.append(_shape(value.dtype, value.sizes))
             elif isinstance(value, (Int, Double, Bool, String)):
                 attributes.append(str(value.value))
         results = [i for i in self._flat(targets) if i >= 0]
-        shapes = [
-            _shape(v.dtype, v.sizes)
-            for v in (self.plan.values[i] for i in results)
-            if isinstance(v, pte.PteTensor)
-        ]
+        shapes = [_value_shape(self.plan.values[i]) for i in results]
         self._add(name, "cpu", edges, weights, attributes, shapes)
         for i in results:
             self.origins[i] = len(self.boxes) - 1
@@ -202,13 +198,18 @@ def _shape(dtype: str, dims: Iterable[int]) -> Record:
     return {"dtype": dtype, "dims": list(dims)}
 
 
+def _value_shape(value: Any) -> Record:
+    """A value of a program: tensors with their sizes, numbers as scalars."""
+    if isinstance(value, pte.PteTensor):
+        return _shape(value.dtype, value.sizes)
+    return _shape(type(value).__name__.lower(), ())
+
+
 def _edge(origin: Origin, dtype: str, dims: Iterable[int]) -> Record:
     return {"from": origin, **_shape(dtype, dims)}
 
 
 def _port(name: str, value: Any) -> Record:
-    if not isinstance(value, pte.PteTensor):
-        kind = type(value).__name__.lower()
-        return {"name": name, "dtype": kind, "dims": [], "scalar": True}
-    live = value.dynamic or value.unbounded
-    return {"name": name, **_shape(value.dtype, value.sizes), "live": live, "scalar": False}
+    tensor = isinstance(value, pte.PteTensor)
+    live = tensor and (value.dynamic or value.unbounded)
+    return {"name": name, **_value_shape(value), "live": live, "scalar": not tensor}
