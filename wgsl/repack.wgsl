@@ -16,6 +16,7 @@ override records: bool = false; // scale records instead of codes
 override block_bytes: u32 = 18u;
 override block_words: u32 = 4u; // words of codes that a block becomes
 override codes_at: u32 = 2u; // byte of a block where codes begin
+override aligned: bool = false; // blocks begin on words
 
 @group(0) @binding(0) var<storage, read> source: array<u32>;
 @group(0) @binding(1) var<storage, read_write> y: array<u32>;
@@ -25,11 +26,12 @@ const NIBBLES = 0x0f0f0f0fu;
 
 fn word_at(byte: u32) -> u32 {
     let i = byte >> 2u;
-    let shift = 8u * (byte & 3u);
-    if (shift == 0u) {
+    if (aligned) {
         return source[i];
     }
-    return (source[i] >> shift) | (source[i + 1u] << (32u - shift));
+    let shift = 8u * (byte & 3u);
+    // In two steps, as a shift by 32 is none.
+    return (source[i] >> shift) | ((source[i + 1u] << 1u) << (31u - shift));
 }
 
 fn half_at(byte: u32) -> u32 {

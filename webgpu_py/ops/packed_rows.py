@@ -49,7 +49,9 @@ def lower_embedding(out: Lowering, weight: PackedMatrix, indices: TensorRef, y: 
     kernel, unit = ("packed_embedding", "fours") if fours else ("packed_embedding_any", "width")
     columns = weight.k // 4 if fours else weight.k
     width = out.width(min(64, 1 << (columns - 1).bit_length()))
-    across = min(ceil_div(columns, width), limits.max_compute_workgroups_per_dimension)
+    # On the CPU an invocation costs more than another turn of its loop.
+    turns = 4 if out.software else 1
+    across = min(ceil_div(columns, turns * width), limits.max_compute_workgroups_per_dimension)
     grid = (across, *limits.fold(indices.numel, kernel))
     for part in weight.parts(limits.max_storage_buffer_binding_size):
         out.dispatch(

@@ -100,6 +100,7 @@ class Repack(Operator):
             "block_bytes": stored.nbytes,
             "block_words": code_bytes // 4,
             "codes_at": CODES_AT[stored.name],
+            "aligned": stored.nbytes % 4 == 0,
         }
         self._convert(out, blocks, call.out(0), _Units(count, stored.nbytes, code_bytes), constants)
         records = _Units(count, stored.nbytes, RECORD_BYTES[layout.scales])
