@@ -1,0 +1,248 @@
+"""client.js and openai.js as an app uses them: over a scripted worker, and once over Python."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from browser.pages import CASES, Visit
+from webgpu_py.assets import asset_path, asset_text
+from webgpu_py.host.server import Server
+
+EMPTY = b"<!doctype html><title>an app</title>"
+
+
+def served(browser, mounts, settings):
+    with Server(mounts, headers=dict(settings.headers)) as running:
+        running.pages["/app.html"] = EMPTY
+        one = Visit(browser, running)
+        one.page.goto(running.url + "/app.html")
+        yield one
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def scripted(browser, settings, request):
+    mounts = {"/": asset_path("web"), "/js/": asset_path("js")}
+    mounts["/worker.js"] = request.path.parent / "harness" / "fake-worker.js"
+    yield from served(browser, mounts, settings)
+
+
+@pytest.fixture(scope="module")
+def real(browser, mounts, settings):
+    yield from served(browser, {**mounts, "/cases/": CASES}, settings)
+
+
+def run(visit, body, argument=None):
+    code = "async (argument) => { const client = await import('/client.js');" + body + "}"
+    return visit.page.evaluate(code, argument)
+
+
+def test_three_lines(scripted):
+    text = run(
+        scripted,
+        """const llm = await client.load('models/a.gguf');
+        let text = '';
+        for await (const t of llm.chat([{role: 'user', content: 'hi'}])) text += t;
+        llm.close();
+        return text;""",
+    )
+    assert "You said “hi”" in text
+
+
+def test_progress_info_and_facts_of_an_answer(scripted):
+    found = run(
+        scripted,
+        """const stages = new Set();
+        const llm = await client.load('models/a.gguf', {onProgress: (p) => stages.add(p.stage)});
+        const stream = llm.chat([{role: 'user', content: 'say: one two'}]);
+        const text = await stream.text();
+        const {finishReason, promptTokens, tokens, timings} = stream;
+        const memory = await llm.memory(), device = await llm.device();
+        llm.close();
+        return {stages: [...stages], text, finishReason, promptTokens, tokens, timings,
+                layers: llm.info.layers, memory, vendor: device.info.vendor};""",
+    )
+    assert found["stages"] == ["python", "weights"]
+    assert (found["text"], found["finishReason"], found["promptTokens"]) == ("one two", "stop", 10)
+    assert found["tokens"] == [0, 1] and found["timings"]["decode_tps"] == 30
+    assert found["layers"] == 30 and found["memory"]["gpu"]["total"] == 131e6
+    assert found["vendor"] == "acme"
+
+
+def test_one_signal_ends_an_answer_with_its_reason(scripted):
+    found = run(
+        scripted,
+        """const controller = new AbortController();
+        const llm = await client.load('models/a.gguf', {signal: controller.signal});
+        const got = [];
+        let reason;
+        try {
+          const stream = llm.chat([{role: 'user', content: 'slow'}], {signal: controller.signal});
+          for await (const t of stream) if (got.push(t) === 3) controller.abort('my reason');
+        } catch (error) { reason = error; }
+        const again = await llm.chat([{role: 'user', content: 'x'}], {signal: controller.signal})
+          .text().catch((e) => e);
+        const fresh = await llm.chat([{role: 'user', content: 'say: fresh'}]).text();
+        llm.close();
+        return {count: got.length, reason, again, fresh};""",
+    )
+    assert 3 <= found["count"] <= 5
+    assert found["reason"] == found["again"] == "my reason"
+    assert found["fresh"] == "fresh"
+
+
+def test_leaving_the_loop_cancels(scripted):
+    found = run(
+        scripted,
+        """const llm = await client.load('models/a.gguf');
+        const sent = [];
+        const post = llm.connection.worker.postMessage.bind(llm.connection.worker);
+        llm.connection.worker.postMessage = (m) => (sent.push(m.kind), post(m));
+        for await (const t of llm.chat([{role: 'user', content: 'slow'}])) break;
+        const fresh = await llm.chat([{role: 'user', content: 'say: fresh'}]).text();
+        llm.close();
+        return [sent, fresh];""",
+    )
+    assert found == [["call", "cancel", "call"], "fresh"]
+
+
+def test_a_download_is_aborted_with_the_reason(scripted):
+    found = run(
+        scripted,
+        """const controller = new AbortController();
+        const seen = [];
+        const one = await client.load('models/large.gguf', {signal: controller.signal,
+          onProgress: ({stage}) => stage === 'weights' && controller.abort('enough')})
+          .catch((e) => e);
+        const two = await client.load('models/a.gguf', {signal: AbortSignal.abort('before')})
+          .catch((e) => e);
+        return [one, two];""",
+    )
+    assert found == ["enough", "before"]
+
+
+def test_errors_carry_their_code(scripted):
+    codes = run(
+        scripted,
+        """const code = (promise) => promise.then(() => null, (e) =>
+          [e.code, e instanceof client.WebGPUPyError, e.message.length > 10]);
+        const llm = await client.load('models/a.gguf');
+        const broken = await code(client.load('models/broken.gguf'));
+        const full = await code(llm.chat([{role: 'user', content: 'fail ContextLength'}]).text());
+        const pending = code(llm.chat([{role: 'user', content: 'slow'}]).text());
+        setTimeout(() => llm.connection.worker.terminate(), 50);
+        return [broken, full, await pending, await code(llm.memory())];""",
+    )
+    assert codes == [
+        ["FormatError", True, True],
+        ["ContextLength", True, True],
+        ["DeviceLost", True, True],
+        ["DeviceLost", True, True],
+    ]
+
+
+def test_missing_webgpu_rejects_before_a_worker_starts(browser, scripted):
+    one = Visit(browser, scripted.server)
+    try:
+        one.page.add_init_script(
+            "Object.defineProperty(Navigator.prototype, 'gpu', {get: () => undefined})"
+        )
+        one.page.goto(scripted.server.url + "/app.html")
+        scripted.server.log.clear()
+        body = "return client.load('models/a.gguf').catch((e) => e.code)"
+        assert run(one, body) == "NoWebGPU"
+        assert not [r for r in scripted.server.log if "worker" in r.path]
+    finally:
+        one.close()
+
+
+def test_completions_in_the_shape_of_openai(scripted):
+    found = run(
+        scripted,
+        """const {default: OpenAI} = await import('/openai.js');
+        const openai = new OpenAI({apiKey: 'ignored'});
+        const model = 'models/a.gguf';
+        const messages = [{role: 'user', content: 'say: a b'}];
+        const chunks = [];
+        const stream = await openai.chat.completions.create(
+          {model, messages, stream: true, stream_options: {include_usage: true}});
+        for await (const chunk of stream) chunks.push(chunk);
+        const whole = await openai.chat.completions.create(
+          {model, messages, max_tokens: 9, logprobs: true});
+        const refused = await openai.chat.completions.create({model, messages, audio: {}})
+          .catch((e) => [e.code, e.message]);
+        await openai.close();
+        return {chunks, whole, refused};""",
+    )
+    chunks = found["chunks"]
+    assert {c["object"] for c in chunks} == {"chat.completion.chunk"}
+    assert len({c["id"] for c in chunks}) == 1
+    deltas = [c["choices"][0]["delta"] for c in chunks if c["choices"]]
+    assert deltas[0]["role"] == "assistant"
+    assert "".join(d.get("content", "") for d in deltas) == "a b"
+    reasons = [c["choices"][0]["finish_reason"] for c in chunks if c["choices"]]
+    assert reasons[-1] == "stop" and set(reasons[:-1]) == {None}
+    assert chunks[-1]["usage"] == {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+    choice = found["whole"]["choices"][0]
+    assert choice["message"] == {"role": "assistant", "content": "a b"}
+    assert [p["logprob"] for p in choice["logprobs"]["content"]] == [-0.5, -0.5]
+    assert found["refused"][0] == "FeatureMissing" and "audio" in found["refused"][1]
+
+
+def test_every_message_survives_the_structured_clone(scripted):
+    """Both directions of everything the protocol lists, as the page and the worker check them."""
+    assert run(
+        scripted,
+        """const p = await import('/protocol.js');
+        const error = p.errorRecord(new p.WebGPUPyError('ShapeError', 'x'));
+        const progress = {stage: 'weights', loaded: 1, total: 2};
+        const array = {dtype: 'int32', shape: [2], data: new Int32Array(2)};
+        const toWorker = [{kind: 'start', version: 1, packages: ['a'], lock: 'l'},
+          ...p.METHODS.map((method) => ({kind: 'call', id: 1, method, args: {inputs: [array]}})),
+          {kind: 'cancel', id: 1}];
+        const toPage = [{kind: 'ready', info: {}}, {kind: 'failed', error},
+          {kind: 'progress', id: 0, progress}, {kind: 'event', id: 1, event: {text: 'x'}},
+          {kind: 'result', id: 1, value: array}, {kind: 'error', id: 1, error}];
+        const garbage = [null, 1, 'start', {}, {kind: 'call', id: 1, method: 'eval'},
+          {kind: 'constructor'}, {kind: 'call', id: -1, method: 'run'}];
+        return toWorker.every((m) => p.messageToWorker(structuredClone(m)))
+          && toPage.every((m) => p.messageToPage(structuredClone(m)))
+          && garbage.every((m) => !p.messageToWorker(m) && !p.messageToPage(m));""",
+    )
+
+
+def test_types_name_what_the_modules_export(scripted):
+    for name in ("client", "openai"):
+        exported = scripted.page.evaluate(
+            f"import('/{name}.js').then((m) => Object.keys(m).filter((k) => k !== 'Stream'))"
+        )
+        declared = asset_text(f"web/{name}.d.ts")
+        for export in exported:
+            word = "default class" if export == "default" else export
+            assert re.search(rf"export (class|function|{word})", declared), export
+            assert word in declared, export
+
+
+def test_a_program_runs_on_arrays(real):
+    case = CASES / "rms_norm/width_lt_wg"
+    manifest = json.loads((case / "manifest.json").read_text())
+    given = np.fromfile(case / "in0.bin", np.float32)
+    wanted = np.fromfile(case / "golden0.bin", np.float32)
+    found = run(
+        real,
+        """const program = await client.load('cases/rms_norm/width_lt_wg/model.pte');
+        const [port] = program.info.methods[0].inputs;
+        const input = {dtype: 'float32', shape: port.dims, data: new Float32Array(argument)};
+        const [output] = await program.run([input]);
+        const code = await program.run([]).catch((e) => e.code);
+        const memory = await program.memory();
+        program.close();
+        return {output: [...output.data], shape: output.shape, code, memory};""",
+        given.tolist(),
+    )
+    np.testing.assert_allclose(found["output"], wanted, rtol=1e-4, atol=1e-5)
+    assert np.prod(found["shape"]) == wanted.size, manifest
+    assert found["code"] == "ShapeError"
+    assert found["memory"]["gpu"]["total"] > 0 and found["memory"]["wasm_nbytes"] > 1e6
