@@ -1,0 +1,65 @@
+//! lib: grid
+// Softmax along one dimension: a line of elements `inner` apart per group of lanes. Each lane keeps a
+// running maximum and the sum of exponentials below it; lanes merge, then write.
+
+struct Params {
+    lines: u32,
+    size: u32,
+    inner: u32,
+}
+
+override logarithm: bool = false;
+override lanes: u32 = 1u;
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(10) var<uniform> params: Params;
+
+var<workgroup> most: array<f32, wg_size>;
+var<workgroup> sums: array<f32, wg_size>;
+
+const LOWEST: f32 = -3.4e38;
+
+@compute @workgroup_size(wg_size)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let line = group_index(group, groups) * (wg_size / lanes) + local / lanes;
+    let lane = local % lanes;
+    let live = line < params.lines;
+    let base = line / params.inner * params.size * params.inner + line % params.inner;
+    var m = LOWEST;
+    var s = 0.0;
+    if (live) {
+        for (var i = lane; i < params.size; i += lanes) {
+            let v = x[base + i * params.inner];
+            let higher = max(m, v);
+            s = s * exp(m - higher) + exp(v - higher);
+            m = higher;
+        }
+    }
+    most[local] = m;
+    sums[local] = s;
+    workgroupBarrier();
+    for (var step = lanes / 2u; step > 0u; step /= 2u) {
+        if (lane < step) {
+            let a = most[local];
+            let b = most[local + step];
+            let higher = max(a, b);
+            sums[local] = sums[local] * exp(a - higher) + sums[local + step] * exp(b - higher);
+            most[local] = higher;
+        }
+        workgroupBarrier();
+    }
+    let first = local - lane;
+    let total = sums[first];
+    let top = most[first];
+    if (live) {
+        for (var i = lane; i < params.size; i += lanes) {
+            let v = x[base + i * params.inner] - top;
+            y[base + i * params.inner] = select(exp(v) / total, v - log(total), logarithm);
+        }
+    }
+}
