@@ -5,6 +5,7 @@ import pytest
 
 from ops.naive import convolved
 from ops.opcase import Const, In, OpCase, check, distinct
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError
 
 PLAIN = "aten.convolution.default"
@@ -118,6 +119,12 @@ def test_cpu(c):
 def test_browser(gpu):
     for c in CASES:
         check(c, gpu)
+
+
+def test_browser_hardware_routes(gpu):
+    with hardware_routes(gpu):
+        for c in (*IMAGES[:6], *SIGNALS[:3], SIGNALS[4], CLAMPED[0], CLAMPED[2], *LIVE[:2]):
+            check(c, gpu)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 
 from ops.opcase import Const, In, OpCase, check, distinct
 from ops.q4case import packed, quantized, transposed
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 BACKWARD = "et_vk.linear_q4gsw_backward.default"
@@ -82,7 +83,7 @@ def latents(n, k, group, seed=0):
     return latent, scales
 
 
-CASES = [
+BACKWARD_CASES = [
     backward((1, 16), 32, 32),
     backward((3, 5, 7), 10, 8),
     backward((20, 33), 72, 24),
@@ -93,6 +94,8 @@ CASES = [
     *(backward((m, 20), 40, 16, limits=w) for w in WIDTHS[1:] for m in (2, 12)),
     backward((3, 20), 10, 16, limits=WIDTHS[0]),
     backward((32, 12), 24, 8, live=(1, 32, 7, 12)),
+]
+DW_CASES = [
     dweight((13,), 10, 18),
     dweight((2, 3), 5, 7),
     dweight((), 3, 4),
@@ -102,6 +105,10 @@ CASES = [
     dweight((9,), 40, 40, limits=SMALL_GRID),
     *(dweight((5,), 12, 20, limits=w) for w in WIDTHS),
     dweight((16,), 12, 20, live=(1, 16, 5)),
+]
+CASES = [
+    *BACKWARD_CASES,
+    *DW_CASES,
     requant(*latents(6, 129, 64, 1), 64),
     requant(*latents(5, 32, 8, 2), 8),
     requant(*latents(1, 1, 32, 3), 32),
@@ -121,6 +128,12 @@ def test_browser(gpu):
         check(c, gpu)
 
 
+def test_browser_hardware_routes(gpu):
+    with hardware_routes(gpu):
+        for c in (*BACKWARD_CASES[:6], BACKWARD_CASES[-1], *DW_CASES[:3], DW_CASES[4]):
+            check(c, gpu)
+
+
 def test_browser_every_tie(gpu):
     """Tens of thousands of quotients on and beside the middle between two codes."""
     check(requant(*latents(64, 512, 32, 7), 32), gpu)
@@ -128,6 +141,11 @@ def test_browser_every_tie(gpu):
 
 @pytest.mark.slow
 def test_browser_large(gpu):
+    with hardware_routes(gpu):
+        large(gpu)
+
+
+def large(gpu):
     for dims, k in (((1, 2048), 2048), ((1, 2048), 8192), ((112, 512), 2048)):
         c = backward(dims, k, 64)
         c.atol = 5e-4

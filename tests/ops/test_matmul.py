@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ops.opcase import Const, In, OpCase, check, distinct
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError
 
 SIZES = [(1, 1, 1), (1, 5, 33), (8, 1, 8), (9, 1, 9), (7, 5, 3), (31, 15, 33), (33, 17, 5)]
@@ -100,6 +101,22 @@ CASES = [
     live_bmm(),
 ]
 
+TILES = [
+    *(mm(*s) for s in SIZES),
+    mm(70, 40, 130),
+    *(bmm(2, *s) for s in SIZES[-2:]),
+    bmm(2, 40, 9, 70, SMALL_GRID),
+    bmm(9, 2, 9, 3, SMALL_GRID),
+    linear((3, 70), 33, limits={"max_storage_buffer_binding_size": 8960}),
+    linear((9, 70), 33, limits={"max_storage_buffer_binding_size": 8960}),
+    addmm(16, 16, 32, (16, 32), 0.5, -2),
+    addmm(3, 5, 17, (1, 17), 1, 0.25),
+    addmm(300, 5, 2, (300, 1), 2.0, 3),
+    *(linear((m, 18), 20, limits=w) for w in WIDTHS[:1] for m in (3, 20)),
+    live_linear(63),
+    live_bmm(),
+]
+
 
 @pytest.mark.parametrize("c", CASES, ids=str)
 def test_cpu(c):
@@ -111,12 +128,19 @@ def test_browser(gpu):
         check(c, gpu)
 
 
+def test_browser_hardware_routes(gpu):
+    with hardware_routes(gpu):
+        for c in TILES:
+            check(c, gpu)
+
+
 @pytest.mark.slow
 def test_browser_full_grid(gpu):
     """Enough tiles for the widest ones, and a depth that fills every lane."""
-    for c in (mm(700, 33, 770), linear((3, 2048), 70), mm(2, 2000, 300)):
-        c.atol = 1e-4
-        check(c, gpu)
+    with hardware_routes(gpu):
+        for c in (mm(700, 33, 770), linear((3, 2048), 70), mm(2, 2000, 300), *CASES):
+            c.atol = 1e-4
+            check(c, gpu)
 
 
 def test_input_is_not_read_when_beta_is_zero():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ops.opcase import Const, In, OpCase, check, distinct
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 FLOAT = "et_vk.linear_q8ta_q8csw.default"
@@ -92,6 +93,12 @@ def test_cpu(c):
 def test_browser(gpu):
     for c in CASES:
         check(c, gpu)
+
+
+def test_browser_hardware_routes(gpu):
+    with hardware_routes(gpu):
+        for c in (*CASES[: 2 * len(SHAPES) + 3], CASES[-2]):
+            check(c, gpu)
 
 
 def test_browser_many_columns(gpu):

@@ -12,7 +12,7 @@ from ..graph.dims import ceil_div
 from ..graph.lowering import Lowering
 from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
-from .matmul import Matrix, Product, multiply, tile_side
+from .matmul import Matrix, Product, multiply, tiling
 from .window import Pair, Window, convolve, convolve_transposed, pair
 
 FEW_CHANNELS = 4
@@ -142,9 +142,8 @@ class Convolution(Operator):
             out.dispatch("conv_direct", bind, params, ceil_div(y.numel, width), constants)
             return
         cols = x.dims[0] * results[0] * results[1]
-        side = tile_side(out, group_out, cols, groups)
-        tiles = ceil_div(group_out, 4 * side) * ceil_div(cols, 4 * side) * groups
-        out.dispatch("conv_tile", bind, params, tiles, {"wg_size": side * side, "side": side})
+        cut = tiling(out, "conv_tile", "conv_block", group_out, cols, groups)
+        out.dispatch(cut.kernel, bind, params, cut.groups, cut.constants)
 
     @staticmethod
     def _pointwise(call: Call, out: Lowering) -> None:

@@ -14,7 +14,7 @@ from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
 from ..quant.nibbles import pack_nibbles, unpack_nibbles
 from .linear_q4gsw import check_group_size, check_scales
-from .matmul import FEW_ROWS, Matrix, Product, multiply, tile_side
+from .matmul import FEW_ROWS, Matrix, Product, multiply, tiling
 
 
 @operator("et_vk.linear_q4gsw_backward.default(d_out, weight, scales, group_size) -> d_x")
@@ -61,17 +61,15 @@ class LinearQ4gswBackward(Operator):
             "group_size": call.int("group_size"),
             "scale_step": scales.dims[1],
         }
-        if rows <= FEW_ROWS:
+        if rows <= FEW_ROWS and not out.software:
             width = out.width(256)
             columns = min(width, 32)
             groups = rows * ceil_div(cols, columns)
             params["columns"] = columns
             out.dispatch("q4gsw_backward_rows", bind, params, groups, {"wg_size": width})
             return
-        side = tile_side(out, rows, cols)
-        tiles = ceil_div(rows, 4 * side) * ceil_div(cols, 4 * side)
-        constants = {"wg_size": side * side, "side": side}
-        out.dispatch("q4gsw_backward", bind, params, tiles, constants)
+        cut = tiling(out, "q4gsw_backward", "q4gsw_backward_block", rows, cols)
+        out.dispatch(cut.kernel, bind, params, cut.groups, cut.constants)
 
     def reference(  # type: ignore[override]
         self, call: Call, d_out: np.ndarray, weight: np.ndarray, scales: np.ndarray

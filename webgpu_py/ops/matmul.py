@@ -70,12 +70,32 @@ class Product:
         )
 
 
-def tile_side(out: Lowering, rows: int, cols: int, batch: int = 1) -> int:
-    """Threads along a tile's edge: 16, or less for few tiles and small devices; a power of two."""
-    side = 16 if ceil_div(rows, 64) * ceil_div(cols, 64) * batch >= FULL_GRID else 8
-    while side * side > out.width(256):
-        side //= 2
-    return side
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How a product is cut: a family's kernel, its constants, and how many workgroups."""
+
+    kernel: str
+    constants: dict[str, float]
+    groups: int
+
+
+def tiling(out: Lowering, tile: str, block: str, rows: int, cols: int, batch: int = 1) -> Tiling:
+    """Kernel `tile` with workgroup memory, or `block` without where that costs more than it saves.
+
+    The edge is 64 results, or less for few tiles, small devices and ones that run on the CPU.
+    """
+
+    def groups(side: int) -> int:
+        return ceil_div(rows, 4 * side) * ceil_div(cols, 4 * side) * batch
+
+    widest = 16
+    while widest * widest > out.width(256):
+        widest //= 2
+    side = min(widest, 4 if out.software else 16 if groups(16) >= FULL_GRID else 8)
+    while side < widest and groups(side) > out.limits.max_compute_workgroups_per_dimension**2:
+        side *= 2
+    kernel = block if out.software else tile
+    return Tiling(kernel, {"wg_size": side * side, "side": side}, groups(side))
 
 
 def multiply(out: Lowering, p: Product) -> None:
@@ -108,13 +128,12 @@ def multiply(out: Lowering, p: Product) -> None:
         "beta": p.beta if p.c is not None else 0.0,
     }
     bind: dict[str, Operand] = {"a": p.a.tensor, "b": p.b.tensor, "c": p.c, "y": p.y}
-    if p.rows <= FEW_ROWS:
+    if p.rows <= FEW_ROWS and not out.software:
         groups = ceil_div(p.cols, columns) * ceil_div(p.rows, 4) * p.batch
         out.dispatch("gemv", bind, params, groups, {"wg_size": width})
         return
-    side = tile_side(out, p.rows, p.cols, p.batch)
-    groups = ceil_div(p.rows, 4 * side) * ceil_div(p.cols, 4 * side) * p.batch
-    out.dispatch("matmul", bind, params, groups, {"wg_size": side * side, "side": side})
+    cut = tiling(out, "matmul", "matmul_block", p.rows, p.cols, p.batch)
+    out.dispatch(cut.kernel, bind, params, cut.groups, cut.constants)
 
 
 @operator("aten.mm.default(a, b) -> out", "aten.bmm.default(a, b) -> out")

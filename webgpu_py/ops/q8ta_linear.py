@@ -22,7 +22,7 @@ from .requantize import (
 )
 
 FEW_ROWS = 4
-"""With at most so many rows, lanes share the depth rather than a block of rows."""
+"""With at most so many rows lanes share the depth, but on adapters that run on the CPU."""
 
 
 class _Int8Linear(Operator):
@@ -56,7 +56,7 @@ class _Int8Linear(Operator):
         bias = call.optional_tensor("bias")
         n, depth = weight.dims
         rows = x.numel // depth
-        blocks = rows > FEW_ROWS and n % 4 == 0
+        blocks = (rows > FEW_ROWS or out.software) and n % 4 == 0
         width = out.width(64 if blocks else 256 if depth >= 4096 else 64)
         out.dispatch(
             "q8ta_linear" if blocks else "q8ta_gemv",
