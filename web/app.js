@@ -20,7 +20,7 @@ import { Stages } from './views/stages.js';
 
 const root = document.documentElement;
 const query = new URLSearchParams(location.search);
-const deviceKind = query.get('device') ?? 'browser';
+const deviceKind = query.get('device') === 'cpu' ? 'cpu' : 'browser';
 const stages = new Stages(byId('progress'));
 const composer = new Composer({ submit, stop: () => chat.stop() });
 const chat = new ChatView(byId('chat'), { onBusy: (busy) => composer.busy(busy), onLost: (error) => fail(error, current) });

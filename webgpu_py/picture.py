@@ -74,7 +74,7 @@ class _Drawing:
     def kernel(self, step: pte.KernelCall) -> None:
         """A portable operator: NumPy does it."""
         name = self.plan.operators[step.op]
-        edges, weights, attributes = [], [], []
+        edges, weights = [], []
         found = find_kernel(name)
         given, targets = found.split(step.args) if found else (step.args[:-1], step.args[-1:])
         for i in self._flat(given):
@@ -83,11 +83,9 @@ class _Drawing:
                 edges.append({"from": self.origins[i], **_value_shape(value)})
             elif isinstance(value, pte.PteTensor):
                 weights.append(_shape(value.dtype, value.sizes))
-            elif isinstance(value, (Int, Double, Bool, String)):
-                attributes.append(str(value.value))
         results = [i for i in self._flat(targets) if i >= 0]
         shapes = [_value_shape(self.plan.values[i]) for i in results]
-        self._add(name, "cpu", edges, weights, attributes, shapes)
+        self._add(name, "cpu", edges, weights, [], shapes)
         for i in results:
             self.origins[i] = len(self.boxes) - 1
 

@@ -1,29 +1,50 @@
 // Repeated layers of a long graph, found in the sequence of boxes: one of them is drawn, the rest counted.
+// Boxes that only compute sizes are looked through: an exporter puts them where they are first needed.
 
 /**
  * @typedef {object} Fold
  * @property {number} start   first box of the layer that is drawn
- * @property {number} period  boxes in a layer
- * @property {number} times   how often it comes
+ * @property {number} end     first box behind it
+ * @property {number} times   how often the layer comes
+ * @property {Map<number, number>} standIns  for every hidden box the drawn one, -1 where there is none
  */
 
 const MIN_PERIOD = 3;
 
-/** @param {any} box what two boxes must agree in to count as the same part of a layer */
+/** @param {any} box what two boxes must agree in to count as the same part of a layer; null for sizes */
 export function likeness({ op, on, results, weights }) {
+  if (results.every((/** @type {any} */ r) => /^int|^symint/.test(r.dtype) && !r.dims.length)) return null;
   const dims = (/** @type {any[]} */ list) => list.map((t) => `${t.dtype}${t.dims}`).join();
   return `${on} ${op} ${dims(results)} ${dims(weights)}`;
 }
 
-/** @param {string[]} keys @returns {Fold[]} that do not overlap, in order */
-export function findFolds(keys, from = 0, to = keys.length) {
-  const best = bestRepeat(keys, from, to);
-  if (!best) return [];
-  const end = best.start + best.period * best.times;
-  return [...findFolds(keys, from, best.start), best, ...findFolds(keys, end, to)];
+/** @param {(string | null)[]} keys of all boxes @returns {Fold[]} that do not overlap, in order */
+export function findFolds(keys) {
+  const core = keys.flatMap((key, i) => (key === null ? [] : [i]));
+  const found = repeats(core.map((i) => /** @type {string} */ (keys[i])), 0, core.length);
+  return found.map(({ at, period, times }) => {
+    const start = core[at];
+    const end = core[at + period];
+    const behind = core[at + period * times] ?? core[at + period * times - 1] + 1;
+    const standIns = new Map();
+    for (let i = end; i < behind; i++) standIns.set(i, -1);
+    for (let k = at + period; k < at + period * times; k++) standIns.set(core[k], core[at + ((k - at) % period)]);
+    return { start, end, times, standIns };
+  });
 }
 
-/** @param {string[]} keys @param {number} from @param {number} to @returns {Fold | null} the repeat that hides most boxes */
+/**
+ * @typedef {{at: number, period: number, times: number}} Repeat
+ * @param {string[]} keys @param {number} from @param {number} to @returns {Repeat[]}
+ */
+function repeats(keys, from, to) {
+  const best = bestRepeat(keys, from, to);
+  if (!best) return [];
+  const end = best.at + best.period * best.times;
+  return [...repeats(keys, from, best.at), best, ...repeats(keys, end, to)];
+}
+
+/** @param {string[]} keys @param {number} from @param {number} to @returns {Repeat | null} the one that hides most */
 function bestRepeat(keys, from, to) {
   let best = null;
   let most = 0;
@@ -38,7 +59,7 @@ function bestRepeat(keys, from, to) {
       const hidden = (times - 1) * period;
       if (hidden > most) {
         most = hidden;
-        best = { start: i - matched, period, times };
+        best = { at: i - matched, period, times };
       }
       matched = 0;
     }
@@ -52,10 +73,7 @@ function bestRepeat(keys, from, to) {
  * @returns {{shown: number[], standIn: (index: number) => number}} the boxes to draw, and for every box the drawn one
  */
 export function folded(count, folds) {
-  const standIns = Array.from({ length: count }, (_, i) => i);
-  for (const { start, period, times } of folds) {
-    for (let i = start + period; i < start + period * times; i++) standIns[i] = start + ((i - start) % period);
-  }
-  const shown = standIns.flatMap((s, i) => (s === i ? [i] : []));
-  return { shown, standIn: (index) => (index < 0 ? index : standIns[index]) };
+  const hidden = new Map(folds.flatMap((fold) => [...fold.standIns]));
+  const shown = Array.from({ length: count }, (_, i) => i).filter((i) => !hidden.has(i));
+  return { shown, standIn: (index) => hidden.get(index) ?? index };
 }

@@ -12,6 +12,7 @@ const LANE = 13;
 const GAP = 36;
 const LINE = 15;
 const FRAME_TITLE = 20;
+const NOWHERE = -1;
 const CHARACTERS = 41;
 
 /**
@@ -29,7 +30,7 @@ export function drawGraph(picture, folds) {
   const { shown, standIn } = folded(picture.boxes.length, folds);
   const rows = rowsOf(picture, shown);
   const rowOfBox = new Map(shown.map((box, at) => [box, picture.inputs.length + at]));
-  const rowOf = (/** @type {number} */ from) => (from < 0 ? -1 - from : rowOfBox.get(standIn(from)) ?? -1);
+  const rowOf = (/** @type {number} */ from) => (from < 0 ? -1 - from : rowOfBox.get(standIn(from)) ?? NOWHERE);
   const trunks = route(rows, rowOf);
   const lanes = assignLanes(trunks);
   const height = place(rows, new Set(folds.map((fold) => rowOfBox.get(fold.start))));
@@ -45,12 +46,12 @@ export function drawGraph(picture, folds) {
 /** @param {any} picture @param {number[]} shown @returns {Row[]} */
 function rowsOf(picture, shown) {
   const port = (/** @type {any} */ p, /** @type {string} */ kind) => ({
-    kind, title: p.name, words: [p.scalar ? p.dtype : `${shape(p.dims)} ${shortType(p.dtype)}`], results: [],
+    kind, title: p.name, words: [sizeOf(p)], results: [],
     edges: Number.isInteger(p.from) ? [p] : [], y: 0, height: 30,
   });
   const box = (/** @type {number} */ index) => {
     const { op, on, edges, weights, attributes, results } = picture.boxes[index];
-    const words = [weights.map((/** @type {Shape} */ w) => `${shape(w.dims)} ${shortType(w.dtype)}`).join(', '), attributes.join(' ')];
+    const words = [weights.map(sizeOf).join(', '), attributes.join(' ')];
     return { kind: kindOf(op), title: shortName(op), words: words.filter(Boolean), on, index, edges, results, y: 0, height: 0, op };
   };
   return [
@@ -72,8 +73,8 @@ function route(rows, rowOf) {
     const seen = new Set();
     for (const edge of row.edges) {
       const from = rowOf(edge.from);
-      const label = `${shape(edge.dims)} ${shortType(edge.dtype)}`;
-      if (from < 0 || from === at - 1 || seen.has(`${from} ${label}`)) continue;
+      const label = sizeOf(edge);
+      if (from === NOWHERE || from === at - 1 || seen.has(`${from} ${label}`)) continue;
       seen.add(`${from} ${label}`);
       const trunk = trunks.get(from) ?? { from, last: at, lane: 0, targets: [] };
       trunk.targets.push({ row: at, slot: seen.size, label });
@@ -138,14 +139,14 @@ function straightEdge(rows, at, rowOf) {
   const top = rows[at - 1].y + rows[at - 1].height;
   return svg('g', { class: 'edge' },
     svg('path', { d: `M${x} ${top}V${row.y - 5}`, 'marker-end': 'url(#arrow)' }),
-    svg('text', { x: x + 8, y: top + GAP / 2 + 2 }, `${shape(edge.dims)} ${shortType(edge.dtype)}`));
+    svg('text', { x: x + 8, y: top + GAP / 2 + 2 }, sizeOf(edge)));
 }
 
 /** @param {Row} row */
 function drawRow(row) {
   const isPort = row.index === undefined;
   const words = isPort ? [] : row.words;
-  const label = `${row.title}${row.on === 'cpu' ? ', on the CPU' : ''}: ${[...row.words, ...row.results.map((r) => `gives ${shape(r.dims)}`)].join(', ')}`;
+  const label = `${row.title}${row.on === 'cpu' ? ', on the CPU' : ''}: ${[...row.words, ...row.results.map((r) => `gives ${sizeOf(r)}`)].join(', ')}`;
   return svg('g', { class: `box kind-${row.kind} ${row.on === 'cpu' ? 'on-cpu' : ''}`, role: 'img', 'aria-label': label, transform: `translate(${LEFT} ${row.y})` },
     svg('title', {}, label),
     svg('rect', { width: WIDTH, height: row.height, rx: isPort ? row.height / 2 : 8 }),
@@ -158,7 +159,7 @@ function drawRow(row) {
 
 /** @param {Row[]} rows @param {import('./fold.js').Fold} fold @param {number} first */
 function frame(rows, fold, first) {
-  const last = rows[first + fold.period - 1];
+  const last = rows[first + fold.end - fold.start - 1];
   const y = rows[first].y - 8;
   const height = last.y + last.height + 8 - y;
   return svg('g', { class: 'fold' },
@@ -171,6 +172,9 @@ function arrowHead() {
     svg('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' },
       svg('path', { d: 'M0 0 8 4 0 8z' })));
 }
+
+/** @param {Shape} tensor a number has no dimensions and needs no word for that */
+const sizeOf = ({ dims, dtype }) => (dims.length ? `${shape(dims)} ${shortType(dtype)}` : shortType(dtype));
 
 /** @param {string} text */
 const cut = (text) => (text.length > CHARACTERS ? `${text.slice(0, CHARACTERS - 1)}…` : text);

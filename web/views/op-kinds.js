@@ -2,7 +2,7 @@
 
 /** @type {[string, RegExp][]} first match wins */
 const RULES = [
-  ['sizes', /^(sym_|add$|sub$|mul$|floordiv$|eq$|lt$|gt$|le$|ge$)|executorch_prim|select_as_symint/],
+  ['sizes', /(^|::)sym_|^(add$|sub$|mul$|floordiv$|eq$|lt$|gt$|le$|ge$)|executorch_prim|select_as_symint/],
   ['attention', /sdpa|attention|update_cache|kv_cache/],
   ['position', /rotary|rope/],
   ['lookup', /embedding|gather|index|scatter|argmax|argmin|topk|select|sampl/],
@@ -10,7 +10,7 @@ const RULES = [
   ['matmul', /linear|mm\b|addmm|bmm|matmul|_mm\.|gemm/],
   ['quantize', /quant|choose_qparams|q8ta|q4gsw|dq8/],
   ['norm', /norm|softmax|mean|sum|amax|amin|var|std|cumsum/],
-  ['shape', /view|reshape|permute|transpose|squeeze|expand|slice|cat\b|split|copy|clone|flip|pad|repeat|stack|to_dim|narrow|full|zeros|ones|arange|unbind|t_copy/],
+  ['shape', /view|reshape|permute|transpose|squeeze|expand|slice|cat\b|split|copy|clone|flip|pad|repeat|stack|to_dim|narrow|full|zeros|ones|arange|unbind|t_copy|scalar_tensor|as_strided|et_view/],
   ['elementwise', /./],
 ];
 
@@ -21,8 +21,9 @@ export function kindOf(op) {
   return RULES.find(([, pattern]) => pattern.test(op))?.[0] ?? 'elementwise';
 }
 
-/** @param {string} op `et_vk.rms_norm.default` -> `rms_norm` */
+/** @param {string} op `et_vk.rms_norm.default` and `aten::rms_norm.out` -> `rms_norm` */
 export function shortName(op) {
-  const parts = op.split(/::|\./).filter((p) => !['default', 'out', 'Tensor'].includes(p));
-  return (parts.length > 1 ? parts.slice(1).join('.') : parts[0]) || op;
+  if (op.includes('::')) return op.split('::')[1].split('.')[0];
+  const parts = op.split('.');
+  return parts.length > 2 ? parts[1] : parts[0] === 'webgpu_py' ? parts[1] : parts[0];
 }

@@ -49,7 +49,7 @@ export class ProgramView {
     const { boxes } = method;
     const onCpu = boxes.filter((/** @type {any} */ b) => b.on === 'cpu').length;
     this.summary.textContent = [
-      bytes(this.opened.info.nbytes), `${count(boxes.length)} operators`, onCpu ? `${count(onCpu)} of them on NumPy` : 'all on the GPU',
+      bytes(this.opened.info.nbytes), `${count(boxes.length)} operators`, onCpu === 0 ? 'all on the GPU' : onCpu === boxes.length ? 'all on NumPy' : `${count(onCpu)} of them on NumPy`,
       `${bytes(this.opened.info.memory.total ?? 0)} on the device`,
     ].join(' · ');
     this.folds = findFolds(boxes.map(likeness));
@@ -61,8 +61,7 @@ export class ProgramView {
   #draw() {
     const counts = new Map();
     for (const box of this.method.boxes) counts.set(kindOf(box.op), (counts.get(kindOf(box.op)) ?? 0) + 1);
-    const hidden = this.folds.reduce((sum, f) => sum + f.period * (f.times - 1), 0);
-    const toggle = hidden > 0 && el('button', { type: 'button', class: 'quiet', 'aria-pressed': String(this.folded), onclick: () => {
+    const toggle = this.folds.length > 0 && el('button', { type: 'button', class: 'quiet', 'aria-pressed': String(this.folded), onclick: () => {
       this.folded = !this.folded;
       this.#draw();
     } }, this.folded ? `Show all ${count(this.method.boxes.length)} operators` : 'Fold repeated layers');
