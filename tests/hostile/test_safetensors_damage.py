@@ -40,7 +40,11 @@ HOSTILE = {
     "no brace": (with_header(b" {}"), "starts with"),
     "not JSON": (with_header(b"{nonsense"), "no JSON"),
     "not UTF-8": (with_header(b'{"\xff": 1}'), "no JSON"),
-    "deep JSON": (with_header(b'{"a":' * 100_000 + b"1" + b"}" * 100_000), "no JSON"),
+    "deep JSON": (with_header(b'{"a":' * 100_000 + b"1" + b"}" * 100_000), "nested 100000 deep"),
+    "deep, closed in strings": (
+        with_header(b'{"a\\\\":["]]", ' + b"[" * 70 + b'"\\"]]]"' + b"]" * 71 + b"}"),
+        "nested 72 deep",
+    ),
     "long number": (with_header(b'{"a":' + b"9" * 100_000 + b"}"), "JSON|whole record"),
     "name twice": (with_header(b'{"a":1,"a":2}'), "stands twice"),
     "metadata not strings": (with_header({"__metadata__": {"a": 1}}), "__metadata__"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
@@ -265,6 +266,14 @@ def test_merge_equals_the_plain_loop(text, random):
         i = min(ranked)[1]
         plain[i : i + 2] = ["".join(plain[i : i + 2])]
     assert merge(text, lambda a, b: order.get((a, b))) == plain
+
+
+@pytest.mark.parametrize("letter", ["a", "日", " ", "\n", "^", "1"])
+def test_long_runs_do_not_take_quadratic_time(smollm2, letter):
+    text = letter * 60_000
+    start = time.process_time()
+    assert smollm2.decode(smollm2.encode(text)) == text
+    assert time.process_time() - start < 5
 
 
 def test_long_words_do_not_take_quadratic_time():

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import FormatError, UnsupportedModel
 from ..graph.values import Source
+from .bounded_json import parse_json
 
 MAX_HEADER = 32 << 20
 MAX_RANK = 16
@@ -98,7 +99,7 @@ async def read_safetensors(source: Source, max_header: int = MAX_HEADER) -> Safe
             f"{min(max_header, source.nbytes - 8)} bytes — another format, a web page that was "
             "served in its place, or truncated"
         )
-    entries = _parse_json(source.name, await source.read(8, length))
+    entries = _object(source.name, await source.read(8, length))
     metadata = entries.pop("__metadata__", {})
     if not _is_strings(metadata):
         raise FormatError(f"{source.name}: __metadata__ must map strings to strings")
@@ -151,7 +152,7 @@ def read_index(index: bytes | str) -> dict[str, str]:
     raw = index.encode() if isinstance(index, str) else index
     if len(raw) > MAX_HEADER:
         raise FormatError(f"safetensors index of {len(raw)} bytes, at most {MAX_HEADER} are read")
-    places = _parse_json("safetensors index", raw).get("weight_map")
+    places = _object("safetensors index", raw).get("weight_map")
     if not places or not _is_strings(places):
         raise FormatError("safetensors index: weight_map must map tensor names to file names")
     for name in set(places.values()):
@@ -218,19 +219,9 @@ def _check_places(source: Source, records: list[SafetensorsTensor], data_offset:
         )
 
 
-def _parse_json(file: str, raw: bytes) -> dict[str, Any]:
-    """A JSON object in which no key stands twice."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            raise ValueError("a key stands twice")
-        return made
-
-    try:
-        parsed = json.loads(raw, object_pairs_hook=once)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{file}: the header is no JSON: {error}") from error
+def _object(file: str, raw: bytes) -> dict[str, Any]:
+    """A JSON object."""
+    parsed = parse_json(file, raw)
     if not isinstance(parsed, dict):
         raise FormatError(f"{file}: the header is a JSON {type(parsed).__name__}, not an object")
     return parsed

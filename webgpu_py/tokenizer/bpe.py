@@ -23,6 +23,8 @@ from .merge import merge
 from .patterns import Splitting
 
 CACHED_PIECES, LONGEST_CACHED = 4096, 64
+# tiktoken takes quadratic time for a piece, and panics on very long runs of white space.
+LONG_RUN = re.compile(r"\S{8000}|\s{8000}")
 
 
 def _byte_letters() -> dict[int, str]:
@@ -98,7 +100,7 @@ class ByteBPE(Tokenizer):
                 f"text holds the byte 0x{found.group()[0]:02x} at byte {found.start()}, for which "
                 "the model's vocabulary has no token — remove that character"
             )
-        ids = self._encode_fast(text)
+        ids = None if LONG_RUN.search(text) else self._encode_fast(text)
         # Text that no alternative of the pattern matches is dropped there, so count the bytes.
         if ids is not None and int(self._lengths[ids].sum()) == len(raw):
             return ids

@@ -18,7 +18,8 @@ from jinja2.utils import Namespace
 from ..errors import LimitExceeded
 
 TICK = 256
-MAX_DEPTH = 40
+MAX_DEPTH = 12
+MAX_CONTAINERS = 40
 MAX_INT_BITS = 256
 PLAIN = 16 << 20
 """Allowed before the size of the messages counts: 65,536 steps or 16 MiB."""
@@ -33,7 +34,7 @@ class Budget:
         self.left = self.limit
         self.depth = 0
         # Containers cannot change here, so each is measured once; kept so that no id is reused.
-        self._measured: dict[int, tuple[Any, int]] = {}
+        self._measured: dict[int, tuple[Any, int, int]] = {}
 
     def charge(self, nbytes: int) -> None:
         """Spend; LimitExceeded when nothing is left, before the thing is made."""
@@ -49,8 +50,8 @@ class Budget:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise LimitExceeded(
-                f"calls nested deeper than {MAX_DEPTH} — a macro calls itself "
-                "without end; use another template"
+                f"calls nested deeper than {MAX_DEPTH} — a macro calls itself without end; "
+                "use another template"
             )
 
     def size(self, value: Any) -> int:
@@ -60,19 +61,24 @@ class Budget:
         """
         if isinstance(value, str):
             return 4 * len(value)
-        if isinstance(value, list | tuple):
-            parts: Any = value
-        elif isinstance(value, dict):
-            parts = (*value.keys(), *value.values())
-        else:
-            return 8
+        return self._measure(value)[1] if isinstance(value, list | tuple | dict) else 8
+
+    def _measure(self, value: Any) -> tuple[Any, int, int]:
+        """A container itself, its size, and how deep others are nested in it."""
         known = self._measured.get(id(value))
         if known is None:
-            if any(isinstance(part, Namespace) for part in parts):
-                raise SecurityError("a namespace cannot be put into a list")
-            total = TICK + sum(16 + self.size(part) for part in parts)
-            self._measured[id(value)] = known = (value, total)
-        return known[1]
+            parts = (*value.keys(), *value.values()) if isinstance(value, dict) else value
+            total, deepest = TICK, 0
+            for part in parts:
+                if isinstance(part, Namespace):
+                    raise SecurityError("a namespace cannot be put into a list")
+                total += 16 + self.size(part)
+                if isinstance(part, list | tuple | dict):
+                    deepest = max(deepest, self._measured[id(part)][2])
+            if deepest >= MAX_CONTAINERS:
+                raise LimitExceeded(f"lists nested deeper than {MAX_CONTAINERS}")
+            self._measured[id(value)] = known = (value, total, deepest + 1)
+        return known
 
     def charge_for(self, *values: Any) -> None:
         """Spend the size of each value."""

@@ -44,6 +44,8 @@ TESTS = (
     "lower lt mapping ne none number odd sequence string true undefined upper"
 ).split()
 MAX_NODES = 6000
+MAX_TREE_DEPTH = 40
+MAX_WORDS = 600
 REFUSED = (
     nodes.Block,
     nodes.EvalContextModifier,
@@ -93,13 +95,20 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     def compile_bounded(self, source: str) -> Any:
         """A template of `source` with every cost in it made visible."""
+        self._check_expressions(source)
         tree = self.parse(source)
-        count = sum(1 for _ in tree.find_all(nodes.Node))
-        if count > MAX_NODES:
-            raise TemplateAssertionError(f"{count} parts, at most {MAX_NODES} are compiled", 1)
+        check_extent(tree)
         tree = _Charges(self).visit(tree)
         code = self.compile(tree, filename="<template>")
         return self.template_class.from_code(self, code, self.make_globals(None))
+
+    def _check_expressions(self, source: str) -> None:
+        """Refuse expressions so long that even freeing their tree recurses too deep."""
+        words = 0
+        for line, kind, _ in self.lex(source):
+            words = 0 if kind in ("variable_begin", "block_begin") else words + 1
+            if words > MAX_WORDS:
+                raise TemplateAssertionError(f"an expression of more than {MAX_WORDS} words", line)
 
     def looked(self, value: Any = None) -> Any:
         """`value`, charged for being written out or compared."""
@@ -177,6 +186,24 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         elif operator == "**" and (abs(right) > MAX_INT_BITS or abs(left) > 2**32):
             raise SecurityError(f"{left} ** {right} is out of bounds in a chat template")
         return checked(super().call_binop(context, operator, left, right))
+
+
+def check_extent(tree: nodes.Template) -> None:
+    """Refuse trees that are too large or too deep, before anything recurses into them.
+
+    In a browser a deep recursion is not an exception but the end of the interpreter.
+    """
+    count = 0
+    rest: list[tuple[nodes.Node, int]] = [(tree, 0)]
+    while rest:
+        node, depth = rest.pop()
+        count += 1
+        if count > MAX_NODES or depth > MAX_TREE_DEPTH:
+            raise TemplateAssertionError(
+                f"more than {MAX_NODES} parts, or parts nested deeper than {MAX_TREE_DEPTH}",
+                node.lineno,
+            )
+        rest.extend((child, depth + 1) for child in node.iter_child_nodes())
 
 
 class _Charges(NodeTransformer):
