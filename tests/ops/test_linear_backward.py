@@ -106,10 +106,26 @@ DW_CASES = [
     *(dweight((5,), 12, 20, limits=w) for w in WIDTHS),
     dweight((16,), 12, 20, live=(1, 16, 5)),
 ]
+
+
+def live_requant():
+    sizes = [(8, 30), (1, 3), (8, 30), (5, 17)]
+    cases = [requant(*latents(*s, 16, s[0]), 16) for s in sizes]
+    c = cases[0]
+    scales = [In("scales", d.args[1].array, d.args[1].array.shape) for d in cases]
+    c.args[0].max_dims, c.args[1] = sizes[0], scales[0]
+    c.runs = [
+        ({"latent": d.args[0].array, "scales": s.array}, d.expected)
+        for d, s in zip(cases[1:], scales[1:], strict=True)
+    ]
+    return c
+
+
 CASES = [
     *BACKWARD_CASES,
     *DW_CASES,
     requant(*latents(6, 129, 64, 1), 64),
+    live_requant(),
     requant(*latents(5, 32, 8, 2), 8),
     requant(*latents(1, 1, 32, 3), 32),
     requant(*latents(3, 7, 4, 4), 4),

@@ -56,6 +56,26 @@ def live_linear(k):
     return OpCase("aten.linear.default", args, [loops(first, w.T) + c], runs)
 
 
+def live_mm():
+    shapes = [(20, 6, 30), (1, 2, 30), (20, 6, 3), (20, 6, 30)]
+    cases = [mm(*s) for s in shapes]
+    c = cases[0]
+    for arg in c.args:
+        arg.max_dims = arg.array.shape
+    c.runs = [({a.name: a.array for a in d.args}, d.expected) for d in cases[1:]]
+    return c
+
+
+def live_addmm():
+    shapes = [(20, 6, 30), (1, 2, 30), (20, 6, 3), (20, 6, 30)]
+    cases = [addmm(*s, (s[0], 1), 0.5, 2) for s in shapes]
+    c = cases[0]
+    for arg in c.args[:3]:
+        arg.max_dims = arg.array.shape
+    c.runs = [({a.name: a.array for a in d.args[:3]}, d.expected) for d in cases[1:]]
+    return c
+
+
 def live_bmm():
     a, b = distinct((2, 20, 12), 1), distinct((2, 12, 24), 2)
     runs = []
@@ -99,6 +119,8 @@ CASES = [
     live_linear(64),
     live_linear(63),
     live_bmm(),
+    live_mm(),
+    live_addmm(),
 ]
 
 TILES = [

@@ -97,6 +97,8 @@ CASES = [
     conv((2, 3, 4, 5), 6, (3, 3), (2, 2), (1, 1), op=TRANSPOSED, out_pad=(1, 1), row_pad=1),
     conv((1, 4, 3, 3), 2, (3, 2), (1, 3), (1, 0), (2, 1), 2, TRANSPOSED, bias=False),
     conv((1, 3, 8, 6), 5, (3, 3), pad=(1, 1), live=((1, 1), (8, 6), (3, 5), (8, 6))),
+    conv((1, 4, 6, 5), 5, (1, 1), op=PW, live=((1, 1), (6, 5), (2, 3))),
+    conv((1, 4, 6, 5), 4, (3, 3), pad=(1, 1), groups=4, op=DW, live=((1, 1), (6, 5), (2, 3))),
     conv((1, 3, 4, 4), 5, (3, 3), (2, 2), op=TRANSPOSED, live=((1, 2), (4, 4), (3, 1))),
     conv((1, 2, 9, 10), 5, (3, 3), limits={"max_compute_workgroups_per_dimension": 4}),
     *(

@@ -82,6 +82,24 @@ def live_shuffle():
     return OpCase(SHUFFLE, args, [shuffled(first, *scalars, 2)], runs)
 
 
+def live_add():
+    scalars = (0.05, 0, 0.1, 3, 0.08, -2, 1.0)
+    b = codes((5,), 2)
+    runs = [({"a": codes((n, 5), n)}, [added(codes((n, 5), n), b, *scalars)]) for n in (1, 7, 4)]
+    first = codes((7, 5), 1)
+    args = [In("a", first, (7, 5)), Const(b), *scalars]
+    return OpCase(ADD, args, [added(first, b, *scalars)], runs)
+
+
+def live_relu():
+    shapes = [(9, 3), (1, 2), (9, 3), (4, 1)]
+    cases = [relu(codes(s, s[0]), (0.05, 10, 0.08, -20)) for s in shapes]
+    c = cases[0]
+    c.args[0].max_dims = shapes[0]
+    c.runs = [({"x": d.args[0].array}, d.expected) for d in cases[1:]]
+    return c
+
+
 CASES = [
     add(codes((16,), 1), codes((16,), 2), (0.05, 0, 0.1, 3, 0.08, -2, 2.0)),
     add(codes((16,), 1), codes((16,), 2), (0.05, 5, 0.1, -4, 0.08, 7, 1.0)),
@@ -96,6 +114,8 @@ CASES = [
     shuffle(codes((2, 8, 3, 5), 6), (0.05, 10, 12.5, -20), 2),
     shuffle(codes((3, 1, 7), 7), (0.05, 10, 12.5, -20), 1),
     live_shuffle(),
+    live_add(),
+    live_relu(),
 ]
 
 

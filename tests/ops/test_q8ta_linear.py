@@ -82,6 +82,7 @@ CASES = [
     *(linear((m, 70), 8, INT8, limits=w) for w in WIDTHS for m in (1, 7)),
     linear((20, 13), 8, INT8, live=(1, 20, 3, 6, 20)),
     linear((20, 13), 6, FLOAT, live=(1, 20, 3)),
+    linear((3, 13), 8, GEMV, live=(1, 3, 2)),
 ]
 
 
@@ -97,7 +98,7 @@ def test_browser(gpu):
 
 def test_browser_hardware_routes(gpu):
     with hardware_routes(gpu):
-        for c in (*CASES[: 2 * len(SHAPES) + 3], CASES[-2]):
+        for c in (*CASES[: 2 * len(SHAPES) + 3], *CASES[-3:]):
             check(c, gpu)
 
 

@@ -26,10 +26,21 @@ def quantize(x, scale, zero_point, *bounds, limits=None):
     return OpCase(QUANTIZE, args, [expected], limits=limits)
 
 
+def values_of(q, scale, zero_point):
+    return ((q.astype(np.float64) - zero_point) * float(np.float32(scale))).astype(np.float32)
+
+
 def dequantize(q, scale, zero_point, limits=None):
-    wide = (q.astype(np.float64) - zero_point) * float(np.float32(scale))
     args = [Const(q, prepack=True), scale, zero_point, -128, 127, None, None]
-    return OpCase(DEQUANTIZE, args, [wide.astype(np.float32)], limits=limits, atol=0, rtol=0)
+    return OpCase(
+        DEQUANTIZE, args, [values_of(q, scale, zero_point)], limits=limits, atol=0, rtol=0
+    )
+
+
+def live_dequantize():
+    runs = [({"q": every_code(n)}, [values_of(every_code(n), 0.07, 3)]) for n in (1, 30, 7)]
+    args = [In("q", every_code(30), (30,)), 0.07, 3]
+    return OpCase(DEQUANTIZE, args, [values_of(every_code(30), 0.07, 3)], runs, atol=0, rtol=0)
 
 
 def live_case():
@@ -57,6 +68,7 @@ CASES = [
     quantize(distinct((999,), 5), 0.0031, 9, limits={**WIDTHS[2], **SMALL_GRID}),
     *(quantize(distinct((301,), 6), 0.0031, 9, limits=w) for w in WIDTHS),
     live_case(),
+    live_dequantize(),
     *(dequantize(every_code(), s, z) for s, z in ((0.05, 0), (0.1, 7), (0.3, -128), (1e-20, 127))),
     *(dequantize(every_code(n), 0.07, 3) for n in (1, 5, 1023, 1025)),
     *(dequantize(every_code(301), 0.07, 3, w) for w in WIDTHS),
