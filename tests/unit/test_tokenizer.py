@@ -96,6 +96,27 @@ def test_gguf_sentencepiece():
     assert by_default.encode("a b")[0] == 1
 
 
+def test_sentencepiece_without_prefix_and_with_tokens_of_its_own():
+    """As Gemma has it: no space in front, runs of spaces and turn marks as user-defined tokens."""
+    golden = GOLDENS["sentencepiece"]
+    count = len(golden["tokens"])
+    metadata = {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": [*golden["tokens"], "▁▁▁", "<end_of_turn>"],
+        "tokenizer.ggml.scores": [*golden["scores"], 0.0, 0.0],
+        "tokenizer.ggml.token_type": np.array([*golden["kinds"], 4, 4]),
+        "tokenizer.ggml.add_space_prefix": False,
+        "tokenizer.ggml.bos_token_id": 1,
+    }
+    tokenizer = tokenizer_from_gguf(metadata)
+    ids = tokenizer.encode("the   of<end_of_turn>")
+    assert ids[0] == 1 and ids[-1] == count + 1 and count in ids
+    assert tokenizer.ends == {count + 1}
+    assert tokenizer.decode(ids[:-1]) == "the   of"
+    assert tokenizer.decode(tokenizer.encode(" a")) == " a"
+    assert tokenizer.encode("a", add_bos=False) != tokenizer.encode(" a", add_bos=False)
+
+
 @pytest.mark.parametrize("name", ["gpt-2", "smollm", "llama-bpe", "tekken", *SPACED])
 def test_decode_gives_the_text_back(name):
     tokenizer = tokenizer_from_json(GOLDENS[name]["json"])

@@ -25,7 +25,7 @@ END_NAMES = frozenset(
         "<｜end▁of▁sentence｜>",
     )
 )
-"""Control tokens that end an answer whatever the metadata says."""
+"""Special tokens that end an answer whatever the metadata says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Tokenizer(ABC):
         }
         self.bos, self.eos, self.unknown = roles.bos, roles.eos, roles.unknown
         self.add_bos = roles.add_bos and roles.bos is not None
-        named = {token.id for token in added if token.control and token.text in END_NAMES}
+        named = {token.id for token in added if token.text in END_NAMES}
         self.ends = roles.ends | named | ({roles.eos} if roles.eos is not None else set())
 
     @property

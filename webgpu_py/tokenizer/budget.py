@@ -18,6 +18,7 @@ from jinja2.utils import Namespace
 from ..errors import LimitExceeded
 
 TICK = 256
+PART = 64
 MAX_DEPTH = 12
 MAX_CONTAINERS = 40
 MAX_INT_BITS = 256
@@ -72,7 +73,7 @@ class Budget:
             for part in parts:
                 if isinstance(part, Namespace):
                     raise SecurityError("a namespace cannot be put into a list")
-                total += 16 + self.size(part)
+                total += PART + self.size(part)
                 if isinstance(part, list | tuple | dict):
                     deepest = max(deepest, self._measured[id(part)][2])
             if deepest >= MAX_CONTAINERS:

@@ -91,7 +91,7 @@ def _sentencepiece(metadata: Mapping[str, Any], names: Sequence[str], kinds: Kin
         ids,
         rank,
         byte_ids,
-        _added(tokens, kinds),
+        _added([token.replace(SPACE, " ") for token in tokens], kinds),
         _roles(metadata, add_bos=True),
         "always" if prefix else "never",
     )
