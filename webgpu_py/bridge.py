@@ -332,11 +332,10 @@ class BrowserRequest:
         step = (await _settled(self._request.next())).to_py()
         if not step["done"]:
             found = step["value"]
-            top = found["top"] and [(int(t), float(p)) for t, p in found["top"]]
+            top = [(int(t), float(p)) for t, p in found["top"]]
             return Piece(found["tokens"], found["text"], found["logprobs"], top)
-        self.finish_reason = self._request.finishReason
-        if self._request.timings is not None:
-            self.timings = self._request.timings.to_py()
+        self.finish_reason = self._request.finishReason or None
+        self.timings = self._request.timings.to_py()
         return None
 
     def cancel(self) -> None:

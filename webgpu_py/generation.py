@@ -89,12 +89,15 @@ class GenerationOptions:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A step of an answer: tokens, the text that became certain, and log probabilities."""
+    """A step of an answer: tokens, the text that became certain, and log probabilities.
+
+    `top_logprobs` are empty unless they were asked for.
+    """
 
     tokens: list[int]
     text: str
     logprobs: list[float]
-    top_logprobs: list[tuple[int, float]] | None = None
+    top_logprobs: list[tuple[int, float]] = field(default_factory=list)
 
 
 class Request(Protocol):
@@ -303,10 +306,10 @@ class SessionRequest:
             g.cached += part
         return out
 
-    def _top(self, logits: np.ndarray) -> list[tuple[int, float]] | None:
+    def _top(self, logits: np.ndarray) -> list[tuple[int, float]]:
         count = self._options.top_logprobs
         if not count:
-            return None
+            return []
         wide = logits.astype(np.float64)
         total = wide.max() + np.log(np.exp(wide - wide.max()).sum())
         order = np.argsort(-wide, kind="stable")[:count]

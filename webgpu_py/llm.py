@@ -67,7 +67,7 @@ class Stream:
             while (piece := await self._request.next()) is not None:
                 self.tokens += piece.tokens
                 self.logprobs += piece.logprobs
-                if piece.top_logprobs is not None:
+                if piece.top_logprobs:
                     self.top_logprobs.append(piece.top_logprobs)
                 yield piece
         finally:
@@ -247,11 +247,19 @@ async def make_generator(
     for tokens in (c for c in CHUNKS if c <= decoder.chunk):
         replay = await session.replay(ids=(tokens,))
         head = sum(node < decoder.head_node for node in replay.nodes)
-        variants.append({"tokens": tokens, "plan": replay.plan, "head": head})
+        variants.append(
+            {
+                "tokens": tokens,
+                "plan": replay.plan,
+                "head": head,
+                "base": replay.base,
+                "position": replay.factors["position"],
+                "last": replay.factors["last"],
+            }
+        )
     spec = {
         "variants": variants,
         "buffers": replay.buffers,
-        "words": replay.words,
         "vocabSize": decoder.config.vocab_size,
         "context": decoder.context,
         "ends": sorted(ends),

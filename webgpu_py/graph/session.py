@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import IndexOutOfRange, ShapeError
+from ..errors import IndexOutOfRange, ShapeError, UnsupportedOperator
 from . import boundary
 from .call import Call, Env
 from .residence import Progress, Residence, Variant
@@ -26,13 +26,15 @@ class Replay:
     """What a loop in JavaScript needs to run one variant by itself.
 
     `nodes` says for each dispatch which node it belongs to; `buffers` has a handle for every
-    port by name, `live` and `fault` among them; `words` the live word of every SymInt input.
+    port by name, `live` and `fault` among them. A live word is `base` plus, for every SymInt
+    input, its value times the word's entry in `factors`.
     """
 
     plan: int
     nodes: tuple[int, ...]
     buffers: dict[str, int]
-    words: dict[str, int]
+    base: list[int]
+    factors: dict[str, list[int]]
 
 
 @dataclass(slots=True)
@@ -191,18 +193,36 @@ class Session:
                 value = self.graph.values[port.value]
                 if port.value in live and isinstance(value, Tensor):
                     boundary.check_live(port.name, live[port.value], value.spec.dims)
-            variant = await self._residence.variant(propagate(self.graph, self._calls, live, {}))
+            env = propagate(self.graph, self._calls, live, {})
+            variant = await self._residence.variant(env)
         ports = [*self.graph.inputs, *self.graph.outputs]
-        buffer_of, words = variant.plan.buffer_of, variant.plan.symint_words
+        buffer_of = variant.plan.buffer_of
         buffers = {p.name: buffer_of[p.value] for p in ports if p.value in buffer_of}
         buffers["live"] = self._residence.buffer(self._residence.slots.live)
         buffers["fault"] = self._residence.buffer(self._residence.slots.fault)
-        return Replay(
-            variant.handle,
-            tuple(d.node for d in variant.lowered.dispatches),
-            buffers,
-            {p.name: words[p.value] for p in self.graph.inputs if p.value in words},
-        )
+        nodes = tuple(d.node for d in variant.lowered.dispatches)
+        return Replay(variant.handle, nodes, buffers, *self._linear_words(variant, env))
+
+    def _linear_words(self, variant: Variant, env: Env) -> tuple[list[int], dict[str, list[int]]]:
+        """Live words as linear forms of the SymInt inputs; UnsupportedOperator for others."""
+        symints = [p for p in self.graph.inputs if p.value in env.symints]
+
+        def words(**values: int) -> list[int]:
+            given = {p.value: values.get(p.name, 0) for p in symints}
+            # As at build, a value is not checked against dims it does not belong to.
+            at = replace(env, symints={**env.symints, **given}, maximal=True)
+            return [value(at) for value in variant.lowered.live]
+
+        base = words()
+        factors = {
+            p.name: [b - a for a, b in zip(base, words(**{p.name: 1}), strict=True)]
+            for p in symints
+        }
+        probe = {p.name: 3 + k for k, p in enumerate(symints)}
+        for at, (found, start) in enumerate(zip(words(**probe), base, strict=True)):
+            if found != start + sum(factors[name][at] * v for name, v in probe.items()):
+                raise UnsupportedOperator("a live word is no linear form of positions")
+        return base, factors
 
     # -- state and facts
 

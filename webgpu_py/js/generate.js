@@ -45,9 +45,8 @@ class Generator {
     const {gpu} = this.state;
     const variant = this.variants.find((v) => v.tokens >= tokens && pos + v.tokens <= this.context) ?? this.variants[0];
     const plan = planOf(this.state, variant.plan);
-    const write = (name, data, at = 0) => gpu.queue.writeBuffer(this.buffer(name), at, data);
-    write('live', new Int32Array([pos]), 4 * this.words.position);
-    write('live', new Int32Array([tokens - 1]), 4 * this.words.last);
+    const write = (name, data) => gpu.queue.writeBuffer(this.buffer(name), 0, data);
+    write('live', Int32Array.from(variant.base, (word, i) => word + pos * variant.position[i] + (tokens - 1) * variant.last[i]));
     const encoder = gpu.createCommandEncoder();
     if (ids) {
       const padded = new Int32Array(variant.tokens);
@@ -149,7 +148,8 @@ class Request {
     this.prompt = prompt;
     this.options = options;
     this.cancelled = false;
-    this.finishReason = null;
+    this.finishReason = '';
+    this.timings = {};
     this.reused = 0;
     this.iterator = this.pieces();
   }
@@ -205,7 +205,7 @@ class Request {
           this.finishReason = 'stop';
           break;
         }
-        const top = options.top_logprobs ? topLogprobs(await generator.logits(), options.top_logprobs) : null;
+        const top = options.top_logprobs ? topLogprobs(await generator.logits(), options.top_logprobs) : [];
         if (delivered) generator.cached.push(this.previous);
         this.previous = token;
         delivered++;
@@ -217,7 +217,7 @@ class Request {
       }
       if (this.cancelled) this.finishReason = 'cancelled';
       const rest = this.finishReason === 'stop' && !text.stopped ? text.flush() : '';
-      if (rest) yield {tokens: [], text: rest, logprobs: [], top: null};
+      if (rest) yield {tokens: [], text: rest, logprobs: [], top: []};
     } finally {
       // Steps that were submitted ahead write rows past the stop: they count as unwritten.
       await Promise.allSettled(inFlight);
