@@ -1,0 +1,105 @@
+"""The real model in the browser: greedy tokens and logits of the reference, token for token."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from webgpu_py.host.demo_model import ensure_demo_model
+
+GOLDENS = Path(__file__).parent / "goldens"
+REFERENCE = json.loads((GOLDENS / "smollm2.json").read_text())
+MODEL = "/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@pytest.fixture(scope="module")
+def answered(request, browser, mounts, settings):
+    """The reference prompt's answer, with as many tokens as the slowest test here asks for."""
+    from browser.harness.gpu import Gpu
+    from webgpu_py.host.server import Server
+
+    slow = any(item.get_closest_marker("slow") for item in request.session.items)
+    served = {**mounts, MODEL: ensure_demo_model()}
+    with Server(served, headers=dict(settings.headers)) as server:
+        gpu = Gpu(browser, server, packages=("tiktoken", "regex", "jinja2"))
+        yield gpu.call(
+            answer,
+            timeout_s=1500,
+            url=MODEL,
+            prompt=REFERENCE["prompt"],
+            count=64 if slow else 8,
+        )
+        gpu.close()
+
+
+async def answer(url, prompt, count):
+    import webgpu_py as wg
+    from webgpu_py.bridge import heap_nbytes, open_url
+    from webgpu_py.llm import LLM
+
+    device = await wg.request_device("browser")
+    source = await open_url(url)
+    before = heap_nbytes()
+    stages = []
+    llm = await LLM.load(
+        source, device=device, context=512, progress=lambda s, d, t: stages.append((s, d, t))
+    )
+    grown = heap_nbytes() - before
+    weights = llm.memory()["weights"]
+    one = llm.generate(prompt, max_tokens=1, top_logprobs=100)
+    await one.text()
+    raw = await device.bridge.read(
+        (await llm.session.replay(ids=(1,))).buffers["logits"], 0, 4 * 49152
+    )
+    stream = llm.generate(prompt, max_tokens=count)
+    text = await stream.text()
+    found = {
+        "prompt": llm.tokenize(prompt),
+        "tokens": stream.tokens,
+        "text": text,
+        "reason": stream.finish_reason,
+        "logits": raw,
+        "grown": (before, grown),
+        "weights": weights,
+        "stored": source.nbytes,
+        "stages": stages,
+        "crossings": device.bridge.crossings,
+        "timings": stream.timings,
+    }
+    llm.close()
+    found["left"] = device.bridge.stats()["buffer_nbytes"]
+    await device.close()
+    return found
+
+
+def test_prompt_tokens(answered):
+    assert answered["prompt"] == REFERENCE["prompt_tokens"]
+
+
+def test_first_tokens(answered):
+    assert answered["tokens"][:8] == REFERENCE["tokens"][:8]
+    assert answered["reason"] == "length"
+
+
+def test_logits_of_the_first_step(answered):
+    with np.load(GOLDENS / "smollm2_first_logits.npz") as golden:
+        expected = golden["logits"].astype(np.float64)
+    found = np.frombuffer(answered["logits"], np.float32)
+    assert np.abs(found - expected).max() < 2e-3 * np.abs(expected).max()
+
+
+def test_weights_stay_out_of_pythons_heap_and_within_their_stored_bytes(answered):
+    before, grown = answered["grown"]
+    # wasm memory grows in steps of a fifth; the tokenizer alone takes one or two of them.
+    assert grown < 0.5 * before + 16e6 < answered["stored"]
+    assert answered["weights"] < 1.05 * answered["stored"]
+    assert answered["stages"][-1][0] == "weights"
+    assert answered["stages"][-1][1] == answered["stages"][-1][2]
+    assert answered["left"] == 0
+
+
+@pytest.mark.slow
+def test_all_64_tokens(answered):
+    assert answered["tokens"] == REFERENCE["tokens"]
+    assert answered["text"] == REFERENCE["text"]
