@@ -7,6 +7,7 @@ beside it. `web/protocol.js` lists the methods; `emit` takes the JSON text of an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import traceback
@@ -19,7 +20,7 @@ import webgpu_py
 
 from .bridge import adopt_source
 from .device import Device, request_device
-from .errors import Cancelled, FormatError, WebGPUPyError
+from .errors import Cancelled, DeviceLost, FormatError, WebGPUPyError
 from .graph.values import Source
 
 SNIFFED = 8
@@ -79,6 +80,8 @@ class Service:
         except asyncio.CancelledError:
             return _encoded({"error": {"code": Cancelled.code, "message": "cancelled"}})
         except Exception as error:
+            if isinstance(error, DeviceLost):
+                self._device = None
             return _encoded({"error": _described(error)})
         finally:
             del self._running[id]
@@ -138,10 +141,11 @@ class Service:
 
     async def close(self) -> None:
         """Free what the open file holds on the device."""
-        if self._opened is not None:
-            self._opened.close()
+        opened, self._opened = self._opened, None
+        if opened is not None:
             self._close_source()
-        self._opened = None
+            with contextlib.suppress(DeviceLost):
+                opened.close()
 
 
 async def _opener(source: Source) -> Any:

@@ -119,6 +119,15 @@ def test_errors_are_shown_and_can_be_retried(chat):
     assert "message 1" in answered(chat, "and now?").inner_text()
 
 
+def test_a_lost_device_offers_to_load_the_model_again(chat):
+    ask(chat, "fail DeviceLost")
+    chat.wait("error")
+    assert chat.error == "DeviceLost"
+    chat.page.locator("#error").get_by_role("button", name="Try again").click()
+    chat.wait("ready")
+    assert "You said" in answered(chat, "back").inner_text()
+
+
 def test_sampling_settings_by_keyboard_reach_the_engine_and_stay(chat):
     page = chat.page
     page.locator("#sampling").focus()

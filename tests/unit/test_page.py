@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from webgpu_py.device import request_device
-from webgpu_py.errors import DtypeError, ShapeError
+from webgpu_py.errors import DeviceLost, DtypeError, ShapeError
 from webgpu_py.formats.pte_records import PteTensor
 from webgpu_py.page import Call, Service, _decoded, _encoded
 from webgpu_py.page_program import make_input, open_program
@@ -57,6 +57,27 @@ def test_a_request_can_be_cancelled():
         return json.loads(text)["error"]["code"]
 
     assert asyncio.run(scene()) == "Cancelled"
+
+
+def test_a_lost_device_is_requested_anew_by_the_next_open():
+    class Lost:
+        kind = "model"
+
+        async def look(self, args, call):
+            raise DeviceLost("gone")
+
+        def close(self):
+            raise DeviceLost("still gone")
+
+    async def scene():
+        service = Service()
+        before = await service._granted("cpu")
+        service._opened = Lost()
+        text, _ = await service.call(1, "look", "{}", [], print)
+        await service.close()
+        return json.loads(text)["error"]["code"], before is await service._granted("cpu")
+
+    assert asyncio.run(scene()) == ("DeviceLost", False)
 
 
 def test_picture_has_boxes_edges_and_weights():

@@ -11,12 +11,12 @@ const NUMBERS = [
   { name: 'top_k', title: 'Top-k', note: 'at most so many words to choose from; 0 is all', min: 0, max: 200, step: 1, value: 0 },
   { name: 'min_p', title: 'Min-p', note: 'at least this share of the likeliest word', min: 0, max: 0.5, step: 0.01, value: 0 },
   { name: 'repetition_penalty', title: 'Repetition penalty', note: '1 is off', min: 1, max: 1.5, step: 0.01, value: 1.05 },
-  { name: 'max_tokens', title: 'Longest answer', note: 'in tokens', min: 16, max: 4096, step: 16, value: 1024 },
+  { name: 'max_tokens', title: 'Longest answer', note: 'in tokens', min: 1, max: 4096, step: 1, value: 1024 },
 ];
 
 export class Sampling {
   constructor() {
-    this.values = { system: '', seed: '', ...Object.fromEntries(NUMBERS.map((n) => [n.name, n.value])), ...saved() };
+    this.values = { ...defaults(), ...saved(), ...checked(Object.fromEntries(new URLSearchParams(location.search))) };
     this.dialog = el('dialog', { 'aria-labelledby': 'sampling-title' });
     document.body.append(this.dialog);
   }
@@ -57,20 +57,27 @@ export class Sampling {
   }
 
   #reset() {
-    this.values = { system: '', seed: '', ...Object.fromEntries(NUMBERS.map((n) => [n.name, n.value])) };
+    this.values = defaults();
     this.dialog.close();
     this.open();
   }
 }
 
-/** @returns {Record<string, any>} what was kept, checked like any other input */
+/** @returns {Record<string, any>} */
+const defaults = () => ({ system: '', seed: '', ...Object.fromEntries(NUMBERS.map((n) => [n.name, n.value])) });
+
+/** @returns {Record<string, any>} */
 function saved() {
   try {
-    const found = JSON.parse(localStorage.getItem(KEY) ?? '{}');
-    const numbers = NUMBERS.filter((n) => found[n.name] >= n.min && found[n.name] <= n.max).map((n) => [n.name, Number(found[n.name])]);
-    const texts = ['system', 'seed'].filter((k) => typeof found[k] === 'string').map((k) => [k, found[k]]);
-    return Object.fromEntries([...numbers, ...texts]);
+    return checked(JSON.parse(localStorage.getItem(KEY) ?? '{}'));
   } catch {
     return {};
   }
+}
+
+/** @param {Record<string, any>} given by storage or address @returns {Record<string, any>} what of it makes sense */
+function checked(given) {
+  const inside = NUMBERS.filter((n) => given[n.name] !== undefined && given[n.name] >= n.min && given[n.name] <= n.max);
+  const texts = [...(typeof given.system === 'string' ? ['system'] : []), ...(/^\d+$/.test(given.seed) ? ['seed'] : [])];
+  return { ...Object.fromEntries(inside.map((n) => [n.name, Number(given[n.name])])), ...Object.fromEntries(texts.map((t) => [t, given[t]])) };
 }
