@@ -11,9 +11,9 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> zero_point: array<u32>;
 @group(0) @binding(10) var<uniform> params: Params;
 
-// 256 is the largest workgroup.
-var<workgroup> lows: array<vec4<f32>, 256>;
-var<workgroup> highs: array<vec4<f32>, 256>;
+// At most 64 invocations a workgroup.
+var<workgroup> lows: array<vec4<f32>, 64>;
+var<workgroup> highs: array<vec4<f32>, 64>;
 
 const SMALLEST = 6.1e-5;
 

@@ -7,10 +7,10 @@ override chunk: u32 = 32u; // elements in 16 bytes of codes: 32, 16, 8 or 4
 override per_word: bool = false; // u4 with groups of no multiple of 32: a scale for each word
 override tall: bool = true; // 64 rows a tile, else 32
 
-const DEPTH = 32u;
+const DEPTH = 16u;
 
-var<workgroup> x_tile: array<vec4<f32>, 512>;
-var<workgroup> w_tile: array<vec4<f32>, 512>;
+var<workgroup> x_tile: array<vec4<f32>, 256>;
+var<workgroup> w_tile: array<vec4<f32>, 256>;
 
 struct Rows {
     r0: vec4<f32>,
@@ -20,7 +20,7 @@ struct Rows {
 }
 
 fn slot(row: u32, quarter: u32) -> u32 {
-    return row * 8u + (quarter ^ (row & 7u));
+    return row * 4u + (quarter ^ ((row >> 1u) & 3u));
 }
 
 fn load_x(thread: u32, row: u32, k0: u32) {
@@ -36,25 +36,29 @@ fn load_x(thread: u32, row: u32, k0: u32) {
 
 fn load_w(thread: u32, col: u32, k0: u32) {
     let row = min(col, params.n - 1u);
+    let step = min(chunk, DEPTH);
     var s = vec2<f32>(0.0);
-    for (var i = 0u; i < DEPTH / chunk; i++) {
-        let k = k0 + i * chunk;
+    for (var i = 0u; i < DEPTH / step; i++) {
+        let k = k0 + i * step;
         var q = vec4<u32>(0u);
         let inside = k < params.k;
         if (inside) {
             q = codes[(row * params.row_bytes + k / chunk * 16u) >> 4u];
             s = scale_of(row, k);
         }
-        for (var j = 0u; j < chunk / 4u; j++) {
-            if (per_word && inside && j > 0u && (j & 1u) == 0u) {
-                s = scale_of(row, k + 4u * j);
+        if (chunk == 32u && (k & 16u) != 0u) {
+            q = q.zwzw;
+        }
+        for (var j = 0u; j < step / 4u; j++) {
+            if (per_word && inside && j == 2u) {
+                s = scale_of(row, k + 8u);
             }
             var v = quad(q, j) * s.x;
             if (scale_kind == 2u || scale_kind == 5u) {
                 // The activation carries place(), so the minimum takes it off again.
                 v += s.y / place();
             }
-            w_tile[slot(thread, i * chunk / 4u + j)] = v;
+            w_tile[slot(thread, i * step / 4u + j)] = v;
         }
     }
 }

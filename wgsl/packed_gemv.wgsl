@@ -7,8 +7,8 @@ override lanes: u32 = 64u; // 1, or a power of two from 4 to wg_size
 override chunk: u32 = 32u; // elements in 16 bytes: 32, 16, 8 or 4
 override per_word: bool = false; // u4 with groups of no multiple of 32: a scale for each word
 
-// 256 is the largest workgroup; a workgroup of wg_size holds 4 sums an invocation.
-var<workgroup> partial: array<f32, 1024>;
+// 4 sums an invocation, of which there are at most 64 a workgroup.
+var<workgroup> partial: array<f32, 256>;
 
 fn sum4(v: vec4<f32>) -> f32 {
     return (v.x + v.y) + (v.z + v.w);

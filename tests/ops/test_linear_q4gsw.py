@@ -1,12 +1,11 @@
 """et_vk.linear_q4gsw and linear_qcs4w: every kernel, odd shapes, the spec's layers, errors."""
 
-import contextlib
-
 import numpy as np
 import pytest
 
 from ops.opcase import Const, In, OpCase, check, distinct
 from ops.q4case import packed, product, quantized, ramp, transposed
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 from webgpu_py.graph.limits import Limits
 from webgpu_py.graph.values import TensorSpec
@@ -55,14 +54,15 @@ WIDTHS = (1, 32, 64, 128, 256)
 VECTORS = [
     case(1, 64, 7, 16),
     case(1, 96, 66, 32, bias=1),
-    case(6, 64, 70, 8, bias=1),
+    case(6, 64, 70, 16, bias=1),
+    case(17, 64, 70, 8, bias=1),
     case(33, 96, 65, 32),
     case(65, 64, 130, 64, bias=2),
     case(2, 96, 12, 32, x=distinct((2, 3, 96), 4)),
     case(1, 64, 60, 32, limits=ONE_A_DIMENSION),
     case(70, 64, 200, 32, limits=ONE_A_DIMENSION),
     *(case(1, 128, 37, limits={"max_compute_invocations_per_workgroup": w}) for w in WIDTHS),
-    *(case(9, 128, 37, limits={"max_compute_invocations_per_workgroup": w}) for w in (1, 32)),
+    *(case(19, 128, 37, limits={"max_compute_invocations_per_workgroup": w}) for w in (1, 32)),
     case(2, 64, 700, 32, limits={"max_storage_buffer_binding_size": 8192}),
     case(300, 32, 8, 8, limits={"max_storage_buffer_binding_size": 8192}),
     live_case(64, 40, 32, 40, (40, 3, 1, 33, 40)),
@@ -109,16 +109,6 @@ BIG = {
 def layer(m, k, n, group=32):
     tolerance = (1e-3, 1e-2) if k == 8192 else (1e-4, 1e-3)
     return case(m, k, n, group, x=ramp((m, k)), tolerance=tolerance)
-
-
-@contextlib.contextmanager
-def hardware_routes(gpu):
-    """Kernels are chosen as for a GPU although the adapter is software."""
-    say = "import webgpu_py; webgpu_py._test_device_browser.bridge.info['software'] = {}; None"
-    check(SMALL[0], gpu)
-    gpu.run(say.format(False))
-    yield
-    gpu.run(say.format(True))
 
 
 @pytest.mark.parametrize("c", SMALL + VECTORS, ids=str)
@@ -188,15 +178,15 @@ def matrix(k=2048, n=64, group=32, row_bytes=None):
     ("weight", "m", "limits", "kernel"),
     [
         (matrix(), 1, {}, "packed_gemv"),
-        (matrix(), 5, {}, "packed_gemm"),
+        (matrix(), 17, {}, "packed_gemm"),
         (matrix(k=36), 1, {}, "packed_any"),
         (matrix(k=33), 50, {}, "packed_any"),
         (matrix(group=12), 1, {}, "packed_any"),
         (matrix(group=24), 1, {}, "packed_gemv"),
         (matrix(group=5000), 1, {}, "packed_gemv"),
         (matrix(), 1, {"max_compute_invocations_per_workgroup": 2}, "packed_gemv"),
-        (matrix(), 9, {"max_compute_invocations_per_workgroup": 32}, "packed_gemv"),
-        (matrix(), 9, {"max_compute_workgroup_storage_size": 8192}, "packed_gemv"),
+        (matrix(), 19, {"max_compute_invocations_per_workgroup": 32}, "packed_gemv"),
+        (matrix(), 19, {"max_compute_workgroup_storage_size": 4096}, "packed_gemv"),
     ],
 )
 @pytest.mark.parametrize("software", [False, True])

@@ -69,7 +69,7 @@ class ChooseQparamsAffine(Operator):
     def lower(self, call: Call, out: Lowering) -> None:
         x = call.tensor("x")
         rows = x.numel // x.dims[-1]
-        width = out.width(16 if out.software else 128)
+        width = out.width(16 if out.software else 64)
         out.dispatch(
             "choose_qparams",
             {"x": x, "scale": call.out(0), "zero_point": call.out(1)},

@@ -44,11 +44,12 @@ CHUNK: dict[KernelCodes, int] = {
 }
 """Elements in 16 bytes of codes."""
 
-FEW_ROWS = 4
-"""Up to so many rows every row reads the weight for itself; more share tiles of it."""
+FEW_ROWS = 16
+"""Up to so many rows each reads the weight for itself, which caches serve; more share tiles of it,
+which take 32 or 64 rows whether they are there or not."""
 
 GEMM_THREADS = 64
-GEMM_STORAGE = 16384
+GEMM_STORAGE = 8192
 GEMM_COLUMNS = 64
 
 SLICE_ROWS = 256
