@@ -241,7 +241,8 @@ def helper_names() -> dict[str, str]:
         if len(parts) == 1:
             stems.setdefault(f"sym_{name}", []).append(name)
             continue
-        stem = parts[0] if len(parts) == 2 else parts[1]
+        own = parts[0] == "webgpu_py"
+        stem = parts[1] if own or len(parts) > 2 else parts[0]
         stems.setdefault(stem.lstrip("_"), []).append(name)
     found: dict[str, str] = {}
     for stem, names in stems.items():

@@ -193,14 +193,14 @@ class Request {
     let firstAt = 0;
     const window = options.top_logprobs ? 1 : STEPS_IN_FLIGHT;
     try {
-      while (inFlight.length) {
+      while (!this.finishReason) {
         while (!this.cancelled && submitted < room && inFlight.length < window) {
           inFlight.push(generator.submit({tokens: 1, pos: prompt.length + submitted - 1, sample: true}));
           submitted++;
         }
+        if (this.cancelled) break;
         const {token, logprob} = await inFlight.shift();
         firstAt ||= performance.now();
-        if (this.cancelled) break;
         if (generator.ends.has(token)) {
           this.finishReason = 'stop';
           break;
@@ -213,7 +213,6 @@ class Request {
         if (text.stopped) this.finishReason = 'stop';
         else if (delivered === room) this.finishReason = 'length';
         yield {tokens: [token], text: this.finishReason === 'length' ? piece + text.flush() : piece, logprobs: [logprob], top};
-        if (this.finishReason) break;
       }
       if (this.cancelled) this.finishReason = 'cancelled';
       const rest = this.finishReason === 'stop' && !text.stopped ? text.flush() : '';
