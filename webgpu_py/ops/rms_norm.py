@@ -47,5 +47,6 @@ class RmsNorm(Operator):
     ) -> np.ndarray:
         wide = x.astype(np.float64)
         length = np.linalg.norm(wide, axis=-1, keepdims=True) / np.sqrt(x.shape[-1])
-        scale: np.ndarray = 1 / np.hypot(length, np.sqrt(call.float("eps")))
-        return wide * scale * weight.reshape(-1)
+        scale = 1 / np.hypot(length, np.sqrt(call.float("eps")))
+        found: np.ndarray = wide * scale * weight.reshape(-1)
+        return found
