@@ -42,7 +42,10 @@ class Sym:
 
 @dataclass
 class OpCase:
-    """`runs` are further runs on the same session: input values by name, expected results."""
+    """`runs` are further runs on the same session: input values by name, expected results.
+
+    `mutated` names arguments by position whose contents after the run follow the results.
+    """
 
     op: str
     args: list[Any]
@@ -52,6 +55,7 @@ class OpCase:
     atol: float = 1e-5
     rtol: float = 1e-5
     outputs: tuple[int, ...] | None = None
+    mutated: tuple[int, ...] = ()
 
     def __str__(self):
         shapes = [str(list(a.array.shape)) for a in self.args if isinstance(a, (In, Const))]
@@ -93,11 +97,14 @@ async def run_spec(spec, kind):
 
     session = None
     try:
-        results = g.call(spec["op"], *[decode(a) for a in spec["args"]])
+        args = [decode(a) for a in spec["args"]]
+        results = g.call(spec["op"], *args)
         results = results if isinstance(results, tuple) else (results,)
         wanted = spec["outputs"] if spec["outputs"] is not None else range(len(results))
         for i in wanted:
             g.output(f"out{i}", results[i])
+        for i in spec["mutated"]:
+            g.output(f"arg{i}", args[i])
         session = await g.build(device, spec["limits"])
         found = [list((await session.run(**run)).values()) for run in spec["runs"]]
         memory = session.memory()["total"]
@@ -149,6 +156,7 @@ def run(case, gpu=None):
         "runs": [first, *({**first, **inputs} for inputs, _ in case.runs)],
         "limits": case.limits,
         "outputs": list(case.outputs) if case.outputs is not None else None,
+        "mutated": list(case.mutated),
     }
     if gpu is None:
         done = asyncio.run(run_spec(spec, "cpu"))
