@@ -1,0 +1,205 @@
+"""Attention kernels for any operator: geometry, the choice of kernel, and the float64 route.
+
+A stream is one key/value head of one batch entry; the query heads of its group and the tokens are
+the stream's rows, so that a key is read once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..graph.call import TensorRef
+from ..graph.dims import ceil_div, dims8, strides8
+from ..graph.kernel import Number
+from ..graph.limits import Limits
+from ..graph.lowering import Lowering, Operand
+
+Route = Literal["tile", "split"]
+
+TILE_WIDTH, TILE_ROWS, TILE_DIM = 128, 32, 256
+SPLIT_WIDTH, SPLIT_ROWS, SPLIT_KEYS = 64, 8, 64
+MASKED = -1e30
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Where everything lies; strides in elements, `token` between tokens or keys of one head."""
+
+    streams: int
+    kv_heads: int
+    heads: int
+    tokens: int
+    keys: int
+    dim: int
+    scale: float
+    q_strides: tuple[int, int, int]
+    kv_strides: tuple[int, int, int]
+    causal: bool = True
+    packed: bool = False
+    window: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Query rows of a stream."""
+        return self.tokens * self.heads
+
+
+def route(g: Geometry, limits: Limits) -> Route:
+    """Few rows split the keys among workgroups, many rows share each tile of keys."""
+    fits = limits.workgroup_width(TILE_WIDTH) == TILE_WIDTH and g.dim <= TILE_DIM
+    return "tile" if fits and g.rows > TILE_ROWS and g.tokens > 4 else "split"
+
+
+def split_sizes(g: Geometry, width: int) -> tuple[int, int]:
+    """Rows of a workgroup, and stretches the keys are split into; both from maximal sizes only.
+
+    More than one token always takes blocks of the same height: a kernel for every live number of
+    tokens would have to be compiled at its first run.
+    """
+    blocks = ceil_div(g.rows, SPLIT_ROWS)
+    rows = ceil_div(g.rows, blocks) if g.tokens == 1 else SPLIT_ROWS
+    if width < SPLIT_WIDTH:
+        return rows, 1
+    wanted = ceil_div(1024, g.streams * blocks)
+    return rows, max(1, min(wanted, 128, ceil_div(g.keys, SPLIT_KEYS)))
+
+
+def attend(
+    out: Lowering,
+    g: Geometry,
+    q: TensorRef,
+    k: TensorRef,
+    v: TensorRef,
+    y: TensorRef,
+    position: int = 0,
+    mask: TensorRef | None = None,
+) -> None:
+    """Dispatches of softmax(q k^T * scale + mask) v; `position` is the live word of token 0."""
+    lead = q.dims[:-2]
+    masks = (1,) * (len(lead) + 2 - mask.rank) + mask.dims if mask else (1,) * (len(lead) + 2)
+    strides = strides8(masks)
+    params: dict[str, Number] = {
+        "streams": g.streams,
+        "rows": g.rows,
+        "heads": g.heads,
+        "dim": g.dim,
+        "keys": g.keys,
+        "kv_heads": g.kv_heads,
+        "window": g.window,
+        "position": position,
+        "splits": 1,
+        "scale": g.scale,
+        "q_batch": g.q_strides[0],
+        "q_token": g.q_strides[1],
+        "q_head": g.q_strides[2],
+        "kv_batch": g.kv_strides[0],
+        "kv_token": g.kv_strides[1],
+        "kv_head": g.kv_strides[2],
+        "mask_token": strides[6],
+        "mask_key": strides[7],
+        "mask_dims": dims8(lead),
+        "mask_strides": [0, 0, *strides[:6]],
+    }
+    bind: dict[str, Operand] = {"q": q, "k": k, "v": v, "mask": mask, "y": y}
+    common = {"causal": g.causal, "whole": g.dim % 4 == 0}
+    loads = {**common, "packed": g.packed, "masked": mask is not None}
+    if route(g, out.limits) == "tile":
+        groups = g.streams * ceil_div(g.rows, TILE_ROWS)
+        columns = ceil_div(g.dim, 64)
+        out.dispatch("attention_tile", bind, params, groups, {**loads, "columns": columns})
+        return
+    width = out.width(SPLIT_WIDTH)
+    block, splits = split_sizes(g, width)
+    groups = g.streams * ceil_div(g.rows, block) * splits
+    params["splits"] = splits
+    chosen = {
+        **loads,
+        "block_rows": block,
+        "row_slots": min(_power_of_two(block), width),
+        "dim_lanes": min(_power_of_two(ceil_div(g.dim, 4)), width),
+        "direct": splits == 1,
+        "wg_size": width,
+    }
+    if splits == 1:
+        bind["stats"] = out.scratch(16)
+        out.dispatch("attention_split", bind, params, groups, chosen)
+        return
+    parts = g.streams * g.rows * splits
+    partial, stats = out.scratch(4 * parts * g.dim), out.scratch(8 * parts)
+    out.dispatch("attention_split", {**bind, "y": partial, "stats": stats}, params, groups, chosen)
+    out.dispatch(
+        "attention_merge",
+        {"partial": partial, "stats": stats, "y": y},
+        params,
+        g.streams * g.rows,
+        {
+            **common,
+            "block_rows": block,
+            "wg_size": out.width(min(SPLIT_WIDTH, _power_of_two(g.dim))),
+        },
+    )
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << (n - 1).bit_length()
+
+
+def attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, bias: np.ndarray
+) -> np.ndarray:
+    """softmax(q k^T * scale + bias) v in float64 over the last two dims.
+
+    -inf in `bias` excludes a key; other scores are at least MASKED, as in the kernels. A row
+    without keys is 0.
+    """
+    scores = np.matmul(q.astype(np.float64) * scale, np.swapaxes(k, -1, -2).astype(np.float64))
+    excluded = np.isneginf(bias)
+    scores = np.where(excluded, -np.inf, np.maximum(scores + bias, MASKED))
+    most = scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isneginf(most), 0, most))
+    total = weights.sum(axis=-1, keepdims=True)
+    found: np.ndarray = np.matmul(weights, v.astype(np.float64)) / np.where(total == 0, 1, total)
+    return found
+
+
+def unpacked(cache: np.ndarray, dim: int) -> np.ndarray:
+    """A cache of float16 pairs in uint32 as float16, without the padding of an odd `dim`."""
+    return np.ascontiguousarray(cache).view(np.float16)[..., :dim]
+
+
+def cached_attention(
+    q: np.ndarray,
+    k_cache: np.ndarray,
+    v_cache: np.ndarray,
+    position: int,
+    scale: float,
+    window: int = 0,
+) -> np.ndarray:
+    """Causal attention of q [B, S, Hq, D] at `position` over caches [B, C, Hkv, D], in float64."""
+    batch, tokens, q_heads, dim = q.shape
+    kv_heads = k_cache.shape[2]
+    heads = q_heads // kv_heads
+    end = position + tokens
+    at, key = np.arange(position, end)[:, None], np.arange(end)
+    hidden = (key > at) | ((key <= at - window) if window else np.zeros(1, bool))
+    bias = np.repeat(np.where(hidden, -np.inf, 0.0), heads, axis=0)
+    out = np.empty(q.shape, np.float64)
+    for b in range(batch):
+        for h in range(kv_heads):
+            group = slice(h * heads, (h + 1) * heads)
+            rows = q[b, :, group].reshape(tokens * heads, dim)
+            found = attention(rows, k_cache[b, :end, h], v_cache[b, :end, h], scale, bias)
+            out[b, :, group] = found.reshape(tokens, heads, dim)
+    return out
+
+
+def merged(dims: Sequence[int]) -> tuple[int, int, int, int]:
+    """[.., S, H, D] as (batch, S, H, D)."""
+    batch = 1
+    for d in dims[:-3]:
+        batch *= d
+    return batch, dims[-3], dims[-2], dims[-1]
