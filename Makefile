@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(BIN)/python -m webgpu_py.host.setup
 
-.PHONY: setup demo serve test test-all soak bench lint clean
+.PHONY: setup demo serve test test-all lint clean
 
 ## setup (default): .venv with the webgpu-py command
 setup:
@@ -28,22 +28,12 @@ lint: setup
 ## test: lint, and every test that is not marked slow; at most 15 minutes on 2 cores
 test: lint
 	@$(SETUP) browser pyodide model
-	@$(BIN)/pytest -m "not slow and not soak"
+	@$(BIN)/pytest -m "not slow"
 
-## test-all: everything but the soak tests; at most an hour
+## test-all: every test; at most an hour
 test-all: lint
 	@$(SETUP) browser pyodide model
-	@$(BIN)/pytest -m "not soak"
-
-## soak: long runs, for leaks and drift
-soak: setup
-	@$(SETUP) browser pyodide model
-	@$(BIN)/pytest -m soak
-
-## bench: side by side with its peers, in the same browser
-bench: setup
-	@$(SETUP) browser pyodide model
-	@$(BIN)/python -m bench
+	@$(BIN)/pytest
 
 ## clean: remove the environment and every download
 clean:

@@ -40,9 +40,7 @@ class Device:
         """Optional WebGPU features that were granted."""
         return self.bridge.features
 
-    async def pipelines(
-        self, specs: Mapping[PipelineKey, PipelineSpec]
-    ) -> dict[PipelineKey, int]:
+    async def pipelines(self, specs: Mapping[PipelineKey, PipelineSpec]) -> dict[PipelineKey, int]:
         """Handles of compiled pipelines; each distinct one is compiled once a device."""
         new = {k: s for k, s in specs.items() if k not in self._pipelines}
         if new:

@@ -10,7 +10,7 @@ from .errors import FeatureMissing
 from .formats.gguf import read_gguf
 from .graph.values import Source
 from .llm import LLM
-from .models.first_layer import FirstLayer, build_first_layer
+from .models.first_layer import FirstLayer, build_first_layer, check_first_layer
 
 if TYPE_CHECKING:
     from .page import Call
@@ -108,6 +108,14 @@ class OpenModel:
         shown = ids[:MAX_LOOK]
         outputs = await self._look.run(shown)
         run_ms = session.timings()["run_ms"]
+        check = await check_first_layer(
+            self._llm.device,
+            await read_gguf(self._source),
+            self._source,
+            self._llm.config.vocab_size,
+            shown,
+            outputs,
+        )
         try:
             kernels = await self._look.profile(shown)
         except FeatureMissing:
@@ -116,6 +124,7 @@ class OpenModel:
             "tokens": self._tokens(ids),
             "looked_at": len(shown),
             **outputs,
+            "check": check.lines(),
             "types": self._types,
             "run_ms": run_ms,
             "dispatches": session.dispatches,

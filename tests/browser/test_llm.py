@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from tiny_model import END, Forward, tiny_gguf
 
+from tiny_model import END, Forward, tiny_gguf
 from webgpu_py.errors import ContextLength, IndexOutOfRange
 
 PROMPT = "Hello, tiny model; 41 tokens, and no more"
@@ -12,7 +12,6 @@ PROMPT = "Hello, tiny model; 41 tokens, and no more"
 @pytest.fixture(scope="module")
 def llm_gpu(browser, mounts, settings):
     from browser.harness.gpu import Gpu
-
     from webgpu_py.host.server import Server
 
     with Server(dict(mounts), headers=dict(settings.headers)) as server:
@@ -33,7 +32,7 @@ async def answers(data, requests, context=None):
         prompt = r.get("ids") or llm.tokenize(r["prompt"])
         stream = llm.generate(prompt, **r.get("options", {}))
         before, pieces = device.bridge.crossings, 0
-        async for piece in stream.pieces():
+        async for _ in stream.pieces():
             pieces += 1
             if pieces == r.get("cancel_after"):
                 stream.cancel()

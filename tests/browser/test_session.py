@@ -184,7 +184,6 @@ async def from_the_package():
 
 def test_a_notebook_loads_the_half_from_the_package(browser, mounts, settings):
     from browser.harness.gpu import Gpu
-
     from webgpu_py.host.server import Server
 
     # Notebook pages send no Content-Security-Policy, and the loader needs none to forbid blob:.

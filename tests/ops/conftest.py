@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from ops import features
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,9 +1,9 @@
-"""webgpu_py.sample: greedy, filters, penalties, bias, logprob; the draw against its distribution."""
+"""webgpu_py.sample: greedy, filters, penalties, bias, logprob; draws against a distribution."""
 
 import numpy as np
 import pytest
-from ops.opcase import In, OpCase, Sym, check, distinct, run
 
+from ops.opcase import In, OpCase, Sym, check, distinct, run
 from webgpu_py import ShapeError
 
 NEUTRAL = {

@@ -244,6 +244,7 @@ def test_browser_more(gpu):
         lambda: cached_case(32, 8, 64, 1, 512, 127),
         lambda: cached_case(32, 8, 64, 128, 512),
         lambda: cached_case(32, 8, 64, 512, 512),
+        lambda: cached_case(32, 8, 64, 2048, 2048),
         lambda: cached_case(16, 8, 128, 128, 256, op=OURS, packed=True),
         lambda: cached_case(16, 8, 128, 17, 64, 31, op=OURS, packed=True),
         lambda: replay(24, 8, 128, 256, (111, 1, 1, 1, 57, 1, 1), 111),

@@ -101,7 +101,7 @@ def test_options_out_of_range(name, value):
 def test_prompts_that_cannot_be_answered():
     with pytest.raises(ShapeError, match="no tokens"):
         check_prompt([], 8, 100)
-    with pytest.raises(ContextLength, match="9 tokens.*context of 8"):
+    with pytest.raises(ContextLength, match=r"9 tokens.*context of 8"):
         check_prompt([1] * 9, 8, 100)
     with pytest.raises(IndexOutOfRange, match="100 at position 1"):
         check_prompt([1, 100], 8, 100)

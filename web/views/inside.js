@@ -63,7 +63,8 @@ export class InsideView {
         tokens.ids.length > shown && el('p', { class: 'small soft' }, `The pictures show the first ${shown}.`)),
       el('section', { class: 'card' }, step(2, 'Embedding', `Each token's row of the model's table: ${count(hidden)} numbers.`), map('embedding', embedding, undefined)),
       el('section', { class: 'card' }, step(3, 'Queries and keys', `Layer 0 turns each row into ${several(heads, 'query', 'queries')} and ${several(kvHeads, 'key', 'keys')} of ${dim} numbers, rotated by the token's position.`),
-        map(`queries, ${several(heads, 'head', 'heads')}`, q, dim), map(`keys, ${several(kvHeads, 'head', 'heads')}`, k, dim)),
+        map(`queries, ${several(heads, 'head', 'heads')}`, q, dim), map(`keys, ${several(kvHeads, 'head', 'heads')}`, k, dim),
+        found.check.map((/** @type {string} */ line) => el('p', { class: 'small', 'data-testid': 'check' }, line))),
       el('section', { class: 'card' }, step(4, 'What it took', `${count(found.dispatches)} dispatches in one pass, ${duration(found.run_ms)} from Python to the GPU and back. Weights as stored: ${types}.`),
         el('div', { class: 'took' }, kernelTable(found.kernels), memoryTable(found.memory)),
         el('p', { class: 'small soft' }, `The whole model holds ${bytes(this.llm.info.memory.total)} on the device.`)));

@@ -19,7 +19,7 @@ from webgpu_py.host.paths import cache_dir
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright
 
-Adapter = Literal["software", "hardware"]
+Adapter = Literal["auto", "software", "hardware"]
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; "
@@ -88,8 +88,22 @@ class Settings:
 
     def flags(self) -> list[str]:
         """The command line that gives this adapter in headless Chromium."""
-        linux = LINUX_HARDWARE_FLAGS if self.adapter == "hardware" and _is_linux() else ()
-        return [*QUIET_FLAGS, *ADAPTER_FLAGS[self.adapter], *linux, *self.extra_flags]
+        adapter = self.adapter
+        if adapter == "auto":
+            adapter = "hardware" if has_gpu() else "software"
+        linux = LINUX_HARDWARE_FLAGS if adapter == "hardware" and _is_linux() else ()
+        return [*QUIET_FLAGS, *ADAPTER_FLAGS[adapter], *linux, *self.extra_flags]
+
+
+def has_gpu() -> bool:
+    """Whether the machine shows a GPU to programs; other systems than Linux always may.
+
+    Chromium on a Linux machine without one hangs in requestDevice where a software Vulkan driver
+    (lavapipe, Mesa 22.3) is installed and it was told to use Vulkan.
+    """
+    return (
+        not _is_linux() or any(Path("/dev").glob("dri/renderD*")) or Path("/dev/nvidia0").exists()
+    )
 
 
 def system_browser() -> Path | None:

@@ -62,9 +62,9 @@ def add_adapter_argument(parser: argparse.ArgumentParser) -> None:
     """The option of every command that starts a browser: `--adapter`."""
     parser.add_argument(
         "--adapter",
-        choices=("hardware", "software"),
-        default="hardware",
-        help="the browser's GPU, where there is one (default), or its software adapter",
+        choices=("auto", "hardware", "software"),
+        default="auto",
+        help="the browser's GPU or its software adapter; by default the GPU where there is one",
     )
 
 

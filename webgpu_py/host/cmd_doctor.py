@@ -20,8 +20,8 @@ from webgpu_py.host.runner import BrowserRunner
 ADVICE = {
     "NoWebGPU": "this browser has no WebGPU; use Chrome or Chromium 113 or newer",
     "NoAdapter": (
-        "the browser offers no adapter; update the GPU driver, on Linux install Vulkan "
-        "(apt-get install mesa-vulkan-drivers), or try --adapter software"
+        "the browser offers no adapter; update the GPU driver and its Vulkan part, "
+        "or try --adapter software"
     ),
 }
 

@@ -226,9 +226,7 @@ class RopeInterleaved(Operator):
         return _turned(x, turn[..., 0] + 1j * turn[..., 1])
 
 
-@operator(
-    "webgpu_py.rope.default(q, k, cos, sin, start_pos, interleaved=False) -> [q_out, k_out]"
-)
+@operator("webgpu_py.rope.default(q, k, cos, sin, start_pos, interleaved=False) -> [q_out, k_out]")
 class RopeLive(Operator):
     """Rotation by angle table row start_pos + s, one column a pair, over the first R dims.
 

@@ -32,9 +32,9 @@ class Sample(Operator):
     """token ~ softmax(adjusted / temperature) among what top-k, top-p and min-p leave.
 
     adjusted = penalized(logits) + bias. A token that `counts` has seen is divided by the repetition
-    penalty (multiplied where negative), then loses presence + frequency * count. Temperature 0 takes
-    the largest, the lowest id of equal ones. Filters apply in the order top-k (0 = off), top-p
-    (1 = off), min-p (0 = off). The draw is the Gumbel maximum with noise hashed from seed,
+    penalty (multiplied where negative), then loses presence + frequency * count. Temperature 0
+    takes the largest, the lowest id of equal ones. Filters apply in the order top-k (0 = off),
+    top-p (1 = off), min-p (0 = off). The draw is the Gumbel maximum with noise hashed from seed,
     position and id, so equal inputs give equal tokens. counts[token] grows by one.
 
     Shapes: logits, bias float32 [V]; counts int32 [V]; settings int32 [8] (see SETTINGS);
@@ -130,7 +130,8 @@ class Sample(Operator):
 def _pcg(x: np.ndarray) -> np.ndarray:
     state = x * np.uint32(747796405) + np.uint32(2891336453)
     word = ((state >> ((state >> np.uint32(28)) + np.uint32(4))) ^ state) * np.uint32(277803737)
-    return (word >> np.uint32(22)) ^ word
+    mixed: np.ndarray = (word >> np.uint32(22)) ^ word
+    return mixed
 
 
 def gumbel(seed: int, position: int, count: int) -> np.ndarray:
@@ -139,4 +140,5 @@ def gumbel(seed: int, position: int, count: int) -> np.ndarray:
     key = _pcg(words[1] ^ _pcg(words[0]))
     bits = _pcg(np.arange(count, dtype=np.uint32) ^ key)
     u = ((bits >> np.uint32(8)).astype(np.float64) + 0.5) / 16777216.0
-    return -np.log(-np.log(u))
+    noise: np.ndarray = -np.log(-np.log(u))
+    return noise
