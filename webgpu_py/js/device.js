@@ -94,8 +94,20 @@ export function stateOf(device) {
   return state;
 }
 
-/** `promise`, or the device's loss, whichever comes first. */
-export const orLost = (state, promise) => Promise.race([promise, state.whenLost]);
+// A mapping is aborted a moment before the loss that caused it is announced.
+const LOSS_ANNOUNCED_MS = 1000;
+
+/** `promise`, or the device's loss, whichever comes first; a loss explains what it aborted. */
+export async function orLost(state, promise) {
+  try {
+    return await Promise.race([promise, state.whenLost]);
+  } catch (error) {
+    if (error?.name === 'AbortError') {
+      await Promise.race([state.whenLost, new Promise((resolve) => setTimeout(resolve, LOSS_ANNOUNCED_MS))]);
+    }
+    throw state.lost ?? error;
+  }
+}
 
 /** Run `make` under error scopes; a GPU error becomes a typed one that names `what`. */
 export async function scoped(state, what, make) {
