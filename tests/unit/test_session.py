@@ -9,6 +9,8 @@ import webgpu_py as wg
 from webgpu_py.backends.recording import RecordingBridge
 from webgpu_py.device import Device
 from webgpu_py.errors import DtypeError, IndexOutOfRange, LimitExceeded, ShapeError
+from webgpu_py.graph.memory import plan_memory
+from webgpu_py.graph.shapes import propagate, resolve
 from webgpu_py.graph.values import Constant, GraphIR, Node, Port, Tensor, TensorSpec
 
 W = np.arange(1, 5, dtype=np.float32)
@@ -250,3 +252,42 @@ def test_symint_inputs_are_range_checked(device):
     with pytest.raises(IndexOutOfRange, match="2147483648"):
         run(session.run(pos=2**31, x=W))
     np.testing.assert_array_equal(run(session.run(pos=-1, x=W))["y"], 2 * W)
+
+
+# -- buffers that files let overlap
+
+
+def slots(graph):
+    calls = resolve(graph.ir)
+    propagate(graph.ir, calls, {}, {})
+    return plan_memory(graph.ir, calls).slot_of
+
+
+def test_an_add_whose_operand_dies_there_gets_another_buffer(device):
+    # A file may plan a result onto its operand; WebGPU refuses one buffer both read and written.
+    g = wg.Graph()
+    x = g.input("x", (4,))
+    a = g.add(x, g.constant(W))
+    b = g.add(a, a)
+    g.output("y", g.add(b, g.constant(W)))
+    where = slots(g)
+    assert where[b.id] != where[a.id]
+    session = run(g.build(device))
+    for k in (1, 2):
+        out = run(session.run(x=np.full(4, k, np.float32)))
+        np.testing.assert_array_equal(out["y"], 2 * (k + W) + W)
+
+
+def test_an_input_may_share_its_buffer_with_activations(device):
+    g = wg.Graph()
+    x = g.input("x", (4,))
+    values = [x]
+    for _ in range(4):
+        values.append(g.add(values[-1], g.constant(W)))
+    g.output("y", values[-1])
+    where = slots(g)
+    assert where[x.id] in {where[v.id] for v in values[2:]}
+    session = run(g.build(device))
+    for k in (1, 2, 3):
+        out = run(session.run(x=np.full(4, k, np.float32)))
+        np.testing.assert_array_equal(out["y"], k + 4 * W)
