@@ -1,5 +1,7 @@
 """Quantized neural networks on the browser's GPU, from Python."""
 
+from typing import TYPE_CHECKING, Any
+
 from .device import Device, request_device
 from .errors import (
     Cancelled,
@@ -27,9 +29,13 @@ from .graph.operator import operator_names
 from .graph.session import Session
 from .program import Program, load
 
+if TYPE_CHECKING:
+    from .llm import LLM
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "LLM",
     "Cancelled",
     "ContextLength",
     "Device",
@@ -59,3 +65,12 @@ __all__ = [
     "operator_names",
     "request_device",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`LLM`, imported when first used: graphs need none of its modules."""
+    if name == "LLM":
+        from .llm import LLM
+
+        return LLM
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

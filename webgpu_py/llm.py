@@ -9,13 +9,14 @@ async for text in llm.chat([{"role": "user", "content": "Hello!"}]):
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .device import Device
+from .device import Device, request_device
 from .errors import ContextLength, FormatError
 from .formats.gguf import GGUFFile, read_gguf
 from .generation import GenerationOptions, Generator, Piece, Request, SessionGenerator
@@ -110,11 +111,11 @@ class LLM:
         cls,
         source: str | bytes | Source,
         *,
-        device: Device,
+        device: Device | None = None,
         context: int | None = None,
         progress: Progress | None = None,
     ) -> LLM:
-        """Load a GGUF from a path, URL or bytes.
+        """Load a GGUF from a path, URL or bytes, by default on the browser's GPU or else NumPy.
 
         The header decides first: UnsupportedModel names an architecture or weight type that is
         not run, LimitExceeded a tensor that does not fit, before any weight is read. `context`
@@ -124,6 +125,8 @@ class LLM:
         from .program import open_any
 
         started = time.perf_counter()
+        if device is None:
+            device = await request_device("browser" if sys.platform == "emscripten" else "cpu")
         opened = await open_any(source)
         file = await read_gguf(opened)
         if progress:

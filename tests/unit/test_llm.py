@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+import webgpu_py
 from tiny_model import CONTEXT, END, Forward, tiny_gguf
 from webgpu_py import request_device
 from webgpu_py.errors import ContextLength, FormatError, UnsupportedModel
@@ -154,6 +155,17 @@ def test_sampling_is_repeatable_by_seed_and_varies_with_it():
 def test_unknown_models_are_refused_by_name_from_the_header():
     with pytest.raises(UnsupportedModel, match="'mamba' is not supported"):
         run(loaded(tiny_gguf("mamba")))
+
+
+def test_the_package_offers_it_and_a_device_is_found():
+    async def check():
+        llm = await webgpu_py.LLM.load(tiny_gguf())
+        text = await llm.generate(PROMPT, max_tokens=1).text()
+        return llm.device.kind, text
+
+    kind, text = run(check())
+    assert kind == "cpu"
+    assert text
 
 
 def test_everything_is_freed():
