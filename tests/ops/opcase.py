@@ -175,6 +175,9 @@ def check(case, gpu=None):
         for i, (got, want) in enumerate(zip(found, expected, strict=True)):
             assert_close(got, np.asarray(want), case.atol, case.rtol, f"{case} run {at} result {i}")
     features.record(case.op, "browser" if gpu else "cpu", _dtypes(case.args), _live(case.args))
+    packed = {str(a.array.dtype) for a in case.args if isinstance(a, Const) and a.prepack}
+    if packed:
+        features.record("et_vk.prepack.default", "browser" if gpu else "cpu", packed, live=False)
 
 
 def _live(args):

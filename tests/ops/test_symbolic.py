@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import webgpu_py as wg
+from ops import features
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 from webgpu_py.graph.shapes import propagate, resolve
 from webgpu_py.graph.values import (
@@ -29,6 +30,8 @@ def evaluate(op, *args, live=None, host=None, initial=7, inputs=(0,)):
     ir = GraphIR(values=values, nodes=[Node(op, ids)])
     ir.inputs = [Port(f"i{i}", i) for i in inputs]
     env = propagate(ir, resolve(ir), live or {}, host or {})
+    dtypes = {v.spec.dtype for v in args if isinstance(v, Tensor)}
+    features.record(op, "cpu", dtypes, live=bool(live))
     return env.symints[ids[-1]]
 
 
