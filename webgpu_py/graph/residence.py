@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import LimitExceeded
+from ..errors import LimitExceeded, ShapeError
 from .call import Call, Env
 from .constants import upload_constant
 from .limits import Limits
@@ -172,6 +172,21 @@ class Residence:
         for upload in self.memory.uploads:
             if self.memory.slots[upload.slot].kind == "state":
                 await self._upload(upload, fresh=False)
+
+    async def read(self, value_id: ValueId, offset: int, nbytes: int | None) -> bytes:
+        """Bytes of a tensor whose buffer is its own between runs; ShapeError."""
+        value, slot = self.graph.values[value_id], self.memory.slot_of.get(value_id, -1)
+        if not isinstance(value, Tensor) or slot < 0:
+            raise ShapeError(f"value {value_id} is no tensor on the device")
+        if self.memory.slots[slot].kind not in ("weights", "state"):
+            raise ShapeError(f"value {value_id} does not last from run to run; make it an output")
+        left = value.spec.nbytes - offset
+        if not 0 <= (left if nbytes is None else nbytes) <= left or offset < 0:
+            raise ShapeError(
+                f"value {value_id} has {value.spec.nbytes} bytes, {nbytes} from {offset} were asked"
+            )
+        count = left if nbytes is None else nbytes
+        return await self.device.bridge.read(self._buffers[slot], offset, count)
 
     def live_spec(self, env: Env, value_id: ValueId) -> TensorSpec:
         """A tensor's dtype and live dims."""

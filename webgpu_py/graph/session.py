@@ -226,6 +226,15 @@ class Session:
 
     # -- state and facts
 
+    async def read(self, value: ValueId, offset: int = 0, nbytes: int | None = None) -> bytes:
+        """Bytes of a tensor that lasts from run to run: constant, rearranged or mutated.
+
+        `nbytes` from byte `offset`, by default to its end; ShapeError for any other value.
+        """
+        self._check_open()
+        async with self._lock:
+            return await self._residence.read(value, offset, nbytes)
+
     async def reset(self) -> None:
         """Give every mutable tensor (KV caches) its initial content again."""
         self._check_open()

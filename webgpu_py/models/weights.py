@@ -112,7 +112,33 @@ def gguf_name(name: str) -> str:
     return f"{prefix}{GGUF_NAMES[stem]}.{kind}"
 
 
-class GGUFWeights:
+class StoredWeights:
+    """Linear layers and embeddings for `Weights`, from a file's way to find a matrix or vector."""
+
+    def __contains__(self, name: str) -> bool:
+        raise NotImplementedError
+
+    def vector(self, g: Graph, name: str, length: int) -> Var:
+        """See Weights."""
+        raise NotImplementedError
+
+    def matrix(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
+        """A weight of those dims in a packed layout; the same one whenever it is asked for."""
+        raise NotImplementedError
+
+    def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
+        """See Weights."""
+        weight = self.matrix(g, name, (out_features, x.shape[-1]))
+        bias_name = name.removesuffix("weight") + "bias"
+        bias = self.vector(g, bias_name, out_features) if bias_name in self else None
+        return weight.linear(g, x, bias)
+
+    def embedding(self, g: Graph, ids: Var, name: str, shape: tuple[int, int]) -> Var:
+        """See Weights."""
+        return self.matrix(g, name, shape).embedding(g, ids)
+
+
+class GGUFWeights(StoredWeights):
     """Weights of a GGUF file; block types are rearranged on the device, nothing is requantized."""
 
     def __init__(self, file: GGUFFile, source: Source) -> None:
@@ -132,16 +158,7 @@ class GGUFWeights:
         constant.dtype = STORED_FLOATS[tensor.type]
         return g.constant(constant)
 
-    def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
-        weight = self._weight(g, name, (out_features, x.shape[-1]))
-        bias_name = name.removesuffix("weight") + "bias"
-        bias = self.vector(g, bias_name, out_features) if bias_name in self else None
-        return weight.linear(g, x, bias)
-
-    def embedding(self, g: Graph, ids: Var, name: str, shape: tuple[int, int]) -> Var:
-        return self._weight(g, name, shape).embedding(g, ids)
-
-    def _weight(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
+    def matrix(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
         if name not in self._packed:
             tensor = self._tensor(name, dims)
             spec = TensorSpec("uint8", (tensor.nbytes,))
