@@ -1,0 +1,103 @@
+// What the kernel suite measures. A case says its operator, its sizes, how many nodes with operands
+// of their own share a pass (`repeat`), and the bytes and operations one node cannot do without.
+//
+// Cases with the same `key` run on one graph, live sizes apart: they stand next to each other.
+
+const LLAMA = [[2048, 2048], [2048, 512], [2048, 8192], [8192, 2048], [2048, 128256]];
+const SMOLLM2 = [[576, 576], [576, 192], [576, 1536], [1536, 576], [576, 49152]];
+const ROWS = [1, 16, 128, 512];
+const GROUP = 32;
+
+// Operands of a pass together: more than the caches of a GPU hold. A software adapter has no time
+// for that, and its caches are the host's.
+const OPERANDS_NBYTES = { hardware: 110e6, software: 8e6 };
+const MOST_NODES = { hardware: 160, software: 4 };
+const MOST_FLOPS = { hardware: Infinity, software: 20e9 };
+
+const LLAMA_HEADS = { name: 'llama', heads: 32, kv: 8, dim: 64, width: 2048 };
+const SMOLLM2_HEADS = { name: 'smollm2', heads: 9, kv: 3, dim: 64, width: 576 };
+
+/** @param {{software: boolean}} adapter @returns {Record<string, any>[]} every case that fits it */
+export function kernelCases({ software }) {
+  const kind = software ? 'software' : 'hardware';
+  const repeat = (nbytes) => Math.max(1, Math.min(MOST_NODES[kind], Math.ceil(OPERANDS_NBYTES[kind] / nbytes)));
+  const made = [...linears(repeat), ...embeddings(software), ...elementwise(repeat), ...attention(software)];
+  return made
+    .filter((c) => c.flops * c.repeat <= MOST_FLOPS[kind])
+    .map((c) => ({ suite: 'kernels', ...c }));
+}
+
+function* linears(repeat) {
+  for (const [op, scale] of [['webgpu_py.linear_q4', 2], ['et_vk.linear_q4gsw', 4]]) {
+    for (const [k, n] of [...LLAMA, ...SMOLLM2]) {
+      const weight = n * (k / 2 + (k / GROUP) * scale);
+      for (const m of ROWS) {
+        const key = `${stem(op)}/${k}x${n}`;
+        yield {
+          case: `${key}/m${m}`, key, op, k, n, m, most: ROWS.at(-1), repeat: repeat(weight),
+          nbytes: weight + 4 * m * (k + n), flops: 2 * m * k * n,
+        };
+      }
+    }
+  }
+}
+
+function* embeddings(software) {
+  for (const [op, scale] of [['webgpu_py.embedding_q4', 2], ['et_vk.embedding_q4gsw', 4]]) {
+    for (const [v, k] of [[49152, 576], [128256, 2048]]) {
+      for (const m of ROWS) {
+        const key = `${stem(op)}/${v}x${k}`;
+        yield {
+          case: `${key}/m${m}`, key, op, n: v, k, m, most: ROWS.at(-1), repeat: software ? 4 : 16,
+          nbytes: m * (4 + k / 2 + (k / GROUP) * scale + 4 * k), flops: 2 * m * k,
+        };
+      }
+    }
+  }
+}
+
+function* elementwise(repeat) {
+  for (const { name, heads, kv, dim, width } of [LLAMA_HEADS, SMOLLM2_HEADS]) {
+    for (const m of [...ROWS, 2048]) {
+      const rotated = 4 * m * (heads + kv) * dim;
+      yield {
+        case: `rope/${name}/m${m}`, key: `rope/${name}/m${m}`, op: 'et_vk.apply_rotary_emb',
+        m, heads, kv, dim, repeat: repeat(rotated), nbytes: 2 * rotated + 4 * m * dim, flops: 3 * m * (heads + kv) * dim,
+      };
+    }
+    for (const m of [...ROWS, 2048]) {
+      yield {
+        case: `rms_norm/${width}/m${m}`, key: `rms_norm/${width}/m${m}`, op: 'et_vk.rms_norm',
+        m, k: width, repeat: repeat(4 * m * width), nbytes: 8 * m * width + 4 * width, flops: 3 * m * width,
+      };
+    }
+  }
+}
+
+function* attention(software) {
+  const contexts = software ? [128, 512, 1024] : [128, 512, 1024, 2048, 4096, 8192];
+  const prompts = software ? [128] : [128, 512, 2048];
+  for (const shape of [LLAMA_HEADS, SMOLLM2_HEADS]) {
+    const { name, heads, kv, dim } = shape;
+    const row = 4 * kv * dim;
+    const case_ = (kind, context, m, capacity, repeat) => ({
+      case: `attention/${name}/${kind}${context}`, key: `attention/${name}/${kind}`, op: 'webgpu_py.attention',
+      ...{ heads, kv, dim, m, context, capacity, most: kind === 'decode' ? 1 : capacity, repeat },
+      nbytes: 2 * row * (context + m) + 8 * m * heads * dim,
+      // Causal: row i of m sees context - m + i + 1 keys, each a product with q and one with the weight.
+      flops: 4 * heads * dim * m * (context - (m - 1) / 2),
+    });
+    for (const c of contexts) yield case_('decode', c, 1, contexts.at(-1), software ? 4 : 16);
+    for (const c of prompts) yield case_('prefill', c, c, prompts.at(-1), software ? 1 : 4);
+  }
+}
+
+const stem = (op) => op.replace(/^\w+\./, '');
+
+/** Whether a case's name matches a glob in which * stands for anything; several are told by commas. */
+export function matches(name, globs) {
+  return globs.split(',').some((glob) => {
+    const pattern = glob.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&')).join('.*');
+    return new RegExp(`^${pattern}$`).test(name);
+  });
+}

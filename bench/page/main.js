@@ -1,0 +1,83 @@
+// Reads what to measure from the query, measures it, and posts rows as they come:
+// /__log text, /__part a row, /__result all of it in the form of bench/results.
+//
+// ?suite=kernels,model&only=linear_q4*&quick=1&machine=NAME&date=YYYY-MM-DD&peers=0
+
+import { kernelCases, matches } from './cases.js';
+import { measureLimits } from './limits.js';
+import { runKernels } from './suite-kernels.js';
+import { startOurs } from './ours.js';
+
+const query = new URLSearchParams(location.search);
+
+const post = (path, body) => fetch(path, { method: 'POST', body });
+
+function log(text) {
+  document.getElementById('log').append(`${text}\n`);
+  return post('/__log', text);
+}
+
+async function requestAdapter() {
+  // Chromium's first request after its start can be null although an adapter exists.
+  for (let turn = 0; turn < 20; turn++) {
+    const adapter = await navigator.gpu?.requestAdapter({ powerPreference: 'high-performance' });
+    if (adapter) return adapter;
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+  throw new Error('This browser offers no WebGPU adapter.');
+}
+
+function adapterRecord(adapter) {
+  const { vendor, architecture, description, device } = adapter.info;
+  const software = adapter.info.isFallbackAdapter || /swiftshader|llvmpipe|lavapipe/i.test(`${architecture} ${description}`);
+  return { vendor, architecture, description: description || device, software, features: [...adapter.features].sort() };
+}
+
+async function main() {
+  const adapter = await requestAdapter();
+  const found = adapterRecord(adapter);
+  const gpu = await adapter.requestDevice({
+    requiredFeatures: ['timestamp-query'],
+    requiredLimits: {
+      maxBufferSize: adapter.limits.maxBufferSize,
+      maxStorageBufferBindingSize: adapter.limits.maxStorageBufferBindingSize,
+    },
+  });
+  const limits = await measureLimits(gpu, found.software);
+  gpu.destroy();
+  await log(`${JSON.stringify(found)}\n${JSON.stringify(limits)}`);
+
+  const ours = startOurs();
+  const info = await ours.call('info');
+  const rows = [];
+  const result = {
+    machine: query.get('machine') ?? `${found.description}, ${navigator.hardwareConcurrency} cores`,
+    adapter: found,
+    versions: { browser: navigator.userAgent.match(/Chrom\w+\/[\d.]+/)?.[0] ?? navigator.userAgent, pyodide: info.pyodide },
+    date: query.get('date') ?? new Date().toISOString().slice(0, 10),
+    limits,
+    rows,
+  };
+  const only = query.get('only') ?? '*';
+  const context = {
+    ours, peers: [], limits, software: found.software, quick: query.has('quick'),
+    versions: result.versions, log, keep: (name) => matches(name, only),
+    row: (row) => {
+      rows.push(row);
+      return post('/__part', JSON.stringify(row));
+    },
+  };
+  for (const suite of (query.get('suite') ?? Object.keys(SUITES).join()).split(',')) {
+    if (!(suite in SUITES)) throw new Error(`There is no suite ${suite}; there are ${Object.keys(SUITES).join(', ')}.`);
+    await SUITES[suite](context);
+  }
+  await post('/__result', JSON.stringify(result));
+  document.documentElement.dataset.state = 'ready';
+}
+
+const SUITES = { kernels: (context) => runKernels(kernelCases(context), context) };
+
+main().catch((error) => {
+  document.documentElement.dataset.state = 'error';
+  return post('/__result', JSON.stringify({ error: String(error?.stack ?? error) }));
+});
