@@ -138,14 +138,14 @@ async def first_layer_entry(args: dict[str, Any], emit: Callable[[Any], None]) -
     tokenizer = tokenizer_from_gguf(file.metadata)
     ids = tokenizer.encode(args["prompt"])
     emit({"stage": "building the first layer, rearranging its weights on the GPU"})
-    layer = await build_first_layer(device, file, source, tokenizer.vocab_size, len(ids))
+    layer = await build_first_layer(device, file, source, len(ids))
     try:
         found = await layer.run(ids)
         timings, memory = layer.session.timings(), layer.session.memory()
         timed = "timestamp-query" in device.features
         kernels = await layer.profile(ids) if timed else []
         emit({"stage": "computing the same in float64"})
-        check = await check_first_layer(device, file, source, tokenizer.vocab_size, ids, found)
+        check = await check_first_layer(device, file, source, ids, found)
     finally:
         layer.close()
     return {

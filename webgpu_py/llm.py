@@ -18,12 +18,13 @@ import numpy as np
 
 from .device import Device, request_device
 from .errors import ContextLength, FormatError
-from .formats.gguf import GGUFFile, read_gguf
+from .formats.gguf import read_gguf
 from .generation import GenerationOptions, Generator, Piece, Request, SessionGenerator
 from .graph.session import Session
 from .graph.values import Source
 from .models.config import ModelConfig
 from .models.decoder import Decoder, build_decoder
+from .models.gguf_config import gguf_config
 from .models.weights import GGUFWeights
 from .tokenizer import Tokenizer, tokenizer_from_gguf
 
@@ -131,12 +132,12 @@ class LLM:
         file = await read_gguf(opened)
         if progress:
             progress("header", file.data_offset, file.data_offset)
-        config = ModelConfig.from_gguf(file.metadata, _vocabulary(file))
+        config = await gguf_config(file, opened)
         weights = GGUFWeights(file, opened)
         tokenizer = tokenizer_from_gguf(file.metadata)
         rows = _context(config, context)
         chunk = max(c for c in CHUNKS if c <= rows)
-        decoder = build_decoder(config, weights, rows, chunk, await _stretch(file, opened))
+        decoder = build_decoder(config, weights, rows, chunk)
         session = await Session.build(
             device,
             decoder.graph.ir,
@@ -209,12 +210,6 @@ class LLM:
         self.session.close()
 
 
-def _vocabulary(file: GGUFFile) -> int:
-    """Rows of the embedding: some files have more of them than tokens."""
-    table = file.tensors.get("token_embd.weight")
-    return table.dims[0] if table is not None and len(table.dims) == 2 else 0
-
-
 def _context(config: ModelConfig, wanted: int | None) -> int:
     most = config.max_position_embeddings
     if wanted is None:
@@ -222,14 +217,6 @@ def _context(config: ModelConfig, wanted: int | None) -> int:
     if not 2 <= wanted <= most:
         raise ContextLength(f"context={wanted}, this model allows 2 to {most}")
     return wanted
-
-
-async def _stretch(file: GGUFFile, source: Source) -> np.ndarray | None:
-    tensor = file.tensors.get("rope_freqs.weight")
-    if tensor is None:
-        return None
-    raw = await source.read(tensor.offset, tensor.nbytes)
-    return np.frombuffer(raw, np.float32).astype(np.float64)
 
 
 async def make_generator(

@@ -100,10 +100,7 @@ class OpenModel:
             file = await read_gguf(self._source)
             self._types = dict(Counter(t.type for t in file.tensors.values()))
             call.progress("kernels")
-            vocabulary = self._llm.config.vocab_size
-            self._look = await build_first_layer(
-                self._llm.device, file, self._source, vocabulary, MAX_LOOK
-            )
+            self._look = await build_first_layer(self._llm.device, file, self._source, MAX_LOOK)
         session = self._look.session
         shown = ids[:MAX_LOOK]
         outputs = await self._look.run(shown)
@@ -112,7 +109,6 @@ class OpenModel:
             self._llm.device,
             await read_gguf(self._source),
             self._source,
-            self._llm.config.vocab_size,
             shown,
             outputs,
         )

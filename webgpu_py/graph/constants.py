@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 BLOCK_NBYTES = 4 << 20
 """Most bytes of a weight that pass through Python's heap at once."""
 
-_STORED_ITEMSIZE = {"float16": 2, "bfloat16": 2, "float64": 8, "int64": 8}
+_STORED_ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int64": 8}
 
 
 def _converted(raw: bytes | np.ndarray, stored: str, dtype: str) -> np.ndarray:
     flat = np.frombuffer(raw, np.uint8)
     if stored == "bfloat16" and dtype == "float32":
         return (flat.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    if (stored, dtype) in {("float16", "float32"), ("float64", "float32")}:
+    if dtype == "float32" and stored in ("float16", "float32", "float64"):
         return flat.view(stored).astype(np.float32)
     if (stored, dtype) == ("int64", "int32"):
         wide = flat.view(np.int64)
@@ -47,7 +47,7 @@ async def upload_constant(
             _clear(bridge, buffer, spec.nbytes)
         return
     stored = constant.dtype or spec.dtype
-    if stored == spec.dtype:
+    if stored == spec.dtype and not constant.plus:
         if constant.data is not None:
             data = np.frombuffer(_bytes_of(constant.data), np.uint8)
             _check_length(constant, data.nbytes, spec.nbytes)
@@ -66,7 +66,10 @@ async def upload_constant(
     for start in range(0, spec.numel, step):
         count = min(step, spec.numel - start)
         raw = await _read(constant, start * item, count * item)
-        bridge.write(buffer, at + 4 * start, _converted(raw, stored, spec.dtype).view(np.uint8))
+        block = _converted(raw, stored, spec.dtype)
+        if constant.plus:
+            block = block + np.float32(constant.plus)
+        bridge.write(buffer, at + 4 * start, block.view(np.uint8))
 
 
 def _clear(bridge: Bridge, buffer: int, nbytes: int) -> None:

@@ -178,7 +178,8 @@ class Constant:
     """Bytes of a constant tensor: in memory (`data`), a range of a `source`, or zeros (neither).
 
     `key` is equal for equal bytes (tied weights), so they are stored once. `dtype` is what the
-    bytes hold: a float16 or bfloat16 constant becomes float32 on the way to the device.
+    bytes hold: a float16 or bfloat16 constant becomes float32 on the way to the device. `plus` is
+    added to every number of a float32 constant on that way.
     """
 
     spec: TensorSpec
@@ -188,6 +189,7 @@ class Constant:
     nbytes: int = 0
     key: str | None = None
     dtype: str | None = None
+    plus: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

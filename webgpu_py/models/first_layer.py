@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..device import Device
-from ..errors import ShapeError, WrongNumbers
+from ..errors import ShapeError, UnsupportedModel, WrongNumbers
 from ..formats.gguf import GGUFFile
 from ..graph.builder import Graph, Var, dim
 from ..graph.session import Session
@@ -20,6 +20,8 @@ from ..quant.q4gsw import quantize_q4gsw
 from ..quant.repack import dequantize
 from ..quant.snr import Snr
 from .config import ModelConfig
+from .gguf_config import gguf_config
+from .llama import Llama
 from .weights import GGUFWeights, gguf_name
 
 GROUP_SIZE = 32
@@ -55,12 +57,19 @@ async def build_first_layer(
     device: Device,
     file: GGUFFile,
     source: Source,
-    vocab_size: int,
     max_tokens: int = 64,
     requantized: bool = False,
 ) -> FirstLayer:
-    """Layer 0 at its stored precision or, if `requantized`, with 4-bit groupwise linears."""
-    config = ModelConfig.from_gguf(file.metadata, vocab_size)
+    """Layer 0 at its stored precision or, if `requantized`, with 4-bit groupwise linears.
+
+    UnsupportedModel for architectures whose first layer is not Llama's.
+    """
+    config = await gguf_config(file, source)
+    if config.block is not Llama:
+        raise UnsupportedModel(
+            f"{file.name} is {config.architecture}: the look into the first layer knows Llama's "
+            "and Mistral's only"
+        )
     weights = GGUFWeights(file, source)
     g = Graph()
     ids = g.input("ids", (dim("n", max=max_tokens),), "int32")
@@ -78,7 +87,7 @@ async def build_first_layer(
         else:
             y = weights.linear(g, h, full, out)
         rows[short] = g.call("aten.view_copy.default", y, [-1, heads[short], config.head_dim])
-    cos, sin = (g.constant(t) for t in config.rope_tables(max_tokens))
+    cos, sin = (g.constant(t) for t in config.rope.tables(max_tokens))
     q, k = g.call(
         "webgpu_py.rope.default", rows["q"], rows["k"], cos, sin, 0, config.rope_interleaved
     )
@@ -100,10 +109,10 @@ async def _requantized(g: Graph, x: Var, file: GGUFFile, source: Source, name: s
 
 
 async def first_layer_reference(
-    file: GGUFFile, source: Source, vocab_size: int, ids: list[int]
+    file: GGUFFile, source: Source, ids: list[int]
 ) -> dict[str, np.ndarray]:
     """The same three results in float64, from the file's own blocks and nothing else."""
-    config = ModelConfig.from_gguf(file.metadata, vocab_size)
+    config = await gguf_config(file, source)
 
     async def matrix(name: str) -> np.ndarray:
         tensor = file.tensors[gguf_name(name)]
@@ -117,9 +126,9 @@ async def first_layer_reference(
     x = x.astype(np.float64)
     norm = await matrix(f"{PREFIX}input_layernorm.weight")
     h = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + config.rms_norm_eps) * norm
-    half = config.rotary_dim // 2
-    inverse = config.rope_theta ** (-np.arange(half) / half)
-    turn = np.exp(1j * np.arange(len(ids))[:, None, None] * inverse)
+    angles, factor = config.rope.angles(len(ids))
+    half = angles.shape[1]
+    turn = factor * np.exp(1j * angles[:, None])
     found = {"embedding": x}
     for short, name in PROJECTIONS.items():
         y = h @ (await matrix(f"{PREFIX}{name}.weight")).T
@@ -160,15 +169,14 @@ async def check_first_layer(
     device: Device,
     file: GGUFFile,
     source: Source,
-    vocab_size: int,
     ids: list[int],
     found: dict[str, np.ndarray],
 ) -> Check:
     """Compare what a FirstLayer `found` with the float64 route; WrongNumbers past 1e-4."""
-    exact = await first_layer_reference(file, source, vocab_size, ids)
+    exact = await first_layer_reference(file, source, ids)
     largest = max(float(np.abs(exact[name]).max()) for name in PROJECTIONS)
     error = max(float(np.abs(found[name] - exact[name]).max()) for name in PROJECTIONS)
-    rough = await build_first_layer(device, file, source, vocab_size, len(ids), requantized=True)
+    rough = await build_first_layer(device, file, source, len(ids), requantized=True)
     try:
         coarse = await rough.run(ids)
     finally:

@@ -26,13 +26,23 @@ GGUF_NAMES = {
     "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output",
+    "self_attn.qkv_proj": "attn_qkv",
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
+    "mlp.gate_up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }
 """Canonical stem -> GGUF stem; a layer's are prefixed `model.layers.N.` and `blk.N.`."""
+
+GEMMA_NAMES = {
+    **GGUF_NAMES,
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+}
+"""Gemma has norms on both sides, and calls by the usual name the one after attention."""
 
 
 class Weights(Protocol):
@@ -42,8 +52,8 @@ class Weights(Protocol):
         """Whether the file has that weight."""
         ...
 
-    def vector(self, g: Graph, name: str, length: int) -> Var:
-        """A norm weight or bias: float32 [length]."""
+    def vector(self, g: Graph, name: str, length: int, plus: float = 0.0) -> Var:
+        """A norm weight or bias, with `plus` added to each number: float32 [length]."""
         ...
 
     def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
@@ -102,14 +112,14 @@ def packed(g: Graph, kind: str, blocks: Var, rows: int, columns: int) -> Packed:
     return Packed(kind, found[0], found[1] if len(found) > 1 else None, columns)
 
 
-def gguf_name(name: str) -> str:
+def gguf_name(name: str, names: Mapping[str, str] = GGUF_NAMES) -> str:
     """A canonical weight name in GGUF's terms."""
     stem, _, kind = name.rpartition(".")
     prefix = ""
     if stem.startswith("model.layers."):
         layer, _, stem = stem.removeprefix("model.layers.").partition(".")
         prefix = f"blk.{layer}."
-    return f"{prefix}{GGUF_NAMES[stem]}.{kind}"
+    return f"{prefix}{names[stem]}.{kind}"
 
 
 class StoredWeights:
@@ -145,17 +155,20 @@ class GGUFWeights(StoredWeights):
         file.require_supported()
         self.file = file
         self._source = source
+        gemma = str(file.metadata.get("general.architecture")).startswith("gemma")
+        self._names = GEMMA_NAMES if gemma else GGUF_NAMES
         self._packed: dict[str, Packed] = {}
 
     def __contains__(self, name: str) -> bool:
-        return gguf_name(name) in self.file.tensors
+        return gguf_name(name, self._names) in self.file.tensors
 
-    def vector(self, g: Graph, name: str, length: int) -> Var:
+    def vector(self, g: Graph, name: str, length: int, plus: float = 0.0) -> Var:
         tensor = self._tensor(name, (length,))
         if tensor.type not in STORED_FLOATS:
             raise UnsupportedModel(f"{tensor.name} is {tensor.type}, must be F32, F16 or BF16")
         constant = self._constant(tensor, TensorSpec("float32", tensor.dims))
         constant.dtype = STORED_FLOATS[tensor.type]
+        constant.plus = plus
         return g.constant(constant)
 
     def matrix(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
@@ -167,7 +180,7 @@ class GGUFWeights(StoredWeights):
         return self._packed[name]
 
     def _tensor(self, name: str, dims: tuple[int, ...]) -> GGUFTensor:
-        own = gguf_name(name)
+        own = gguf_name(name, self._names)
         tensor = self.file.tensors.get(own)
         if tensor is None:
             raise FormatError(f"{self.file.name}: there is no tensor {own!r}")

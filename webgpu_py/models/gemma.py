@@ -1,0 +1,67 @@
+"""Gemma 2 and 3: norms on both sides of attention and MLP, windows on most layers, soft caps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from .layers import Block
+from .rope import read_rope, rope_settings
+
+if TYPE_CHECKING:
+    from ..graph.builder import Var
+
+
+class Gemma2(Block):
+    """x + norm(attention(norm(x))), then x + norm(mlp(norm(x))).
+
+    Every other layer, the first included, has the sliding window. Scores and logits are capped:
+    cap * tanh(score / cap). Embeddings are multiplied by sqrt(hidden).
+    """
+
+    ACTIVATION = "gelu_pytorch_tanh"
+
+    @classmethod
+    def settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "attention_scale": float(config["query_pre_attn_scalar"]) ** -0.5,
+            "attention_softcap": float(config.get("attn_logit_softcapping") or 0.0),
+            "logits_softcap": float(config.get("final_logit_softcapping") or 0.0),
+            "embedding_scale": sqrt(config["hidden_size"]),
+            # The model's weights are what is added to 1.
+            "norm_offset": 1.0,
+        }
+
+    @classmethod
+    def slides(cls, config: Mapping[str, Any], layer: int) -> bool:
+        return layer % 2 == 0
+
+    def activated(self, gate: Var) -> Any:
+        """gelu(x), by tanh."""
+        return self.g.call("aten.gelu.default", gate, "tanh")
+
+    def layer(self, x: Var) -> Any:
+        y = self.attention(self.norm(x, "input_layernorm"))
+        x = self.add(x, self.norm(y, "post_attention_layernorm"))
+        y = self.mlp(self.norm(x, "pre_feedforward_layernorm"))
+        return self.add(x, self.norm(y, "post_feedforward_layernorm"))
+
+
+class Gemma3(Gemma2):
+    """Gemma 2 with head norms.
+
+    Five layers with a window and a rotation of their own are followed by one without.
+    """
+
+    HEAD_NORMS = True
+
+    @classmethod
+    def settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        local = rope_settings(config, "sliding_attention")
+        local_rope = read_rope(local, int(config["head_dim"]), 0)
+        return {**super().settings(config), "local_rope": local_rope}
+
+    @classmethod
+    def slides(cls, config: Mapping[str, Any], layer: int) -> bool:
+        return (layer + 1) % int(config.get("sliding_window_pattern") or 6) != 0
