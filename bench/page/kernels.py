@@ -4,15 +4,27 @@ Every node's result lies in the same buffer, so a node waits for the one before 
 """
 
 import json
+from dataclasses import dataclass
 
 import bench_random
 
 import webgpu_py as wg
-from webgpu_py.bridge import adopt_source
 from webgpu_py.graph.values import Constant, TensorSpec
 from webgpu_py.quant.layouts import Layout
 
 GROUP = 32
+
+
+@dataclass
+class Random:
+    """Random bytes that JavaScript makes as they are uploaded; see random.js."""
+
+    name: str
+    nbytes: int
+    handle: int
+
+    async def read(self, offset, nbytes):
+        raise NotImplementedError("these bytes are for the device only")
 
 
 class Operands:
@@ -22,11 +34,11 @@ class Operands:
         self.graph = graph
         self.count = 0
 
-    async def __call__(self, kind, dtype, *dims):
+    def __call__(self, kind, dtype, *dims):
         spec = TensorSpec(dtype, dims)
         self.count += 1
         handle = bench_random.randomSource(kind, spec.nbytes, self.count)
-        source = await adopt_source(handle, f"random {kind}", spec.nbytes)
+        source = Random(f"random {kind}", spec.nbytes, handle)
         return self.graph.constant(Constant(spec, source=source, nbytes=spec.nbytes))
 
     def indices(self, count, limit):
@@ -34,29 +46,29 @@ class Operands:
         return bench_random.randomIndices(count, limit, self.count)
 
 
-async def linear_q4(g, c, random):
+def linear_q4(g, c, random):
     layout = Layout("u4", "f16", GROUP)
     x = g.input("x", (wg.dim("m", max=c["most"]), c["k"]))
     for _ in range(c["repeat"]):
-        codes = await random("codes", "uint32", c["n"], layout.row_words(c["k"]))
-        scales = await random("f16_scales", "uint32", layout.scale_words(c["n"], c["k"]))
+        codes = random("codes", "uint32", c["n"], layout.row_words(c["k"]))
+        scales = random("f16_scales", "uint32", layout.scale_words(c["n"], c["k"]))
         y = g.call("webgpu_py.linear_q4", x, codes, scales, "f16", GROUP)
     return y, {"x": (c["m"], c["k"])}
 
 
-async def linear_q4gsw(g, c, random):
+def linear_q4gsw(g, c, random):
     x = g.input("x", (wg.dim("m", max=c["most"]), c["k"]))
     for _ in range(c["repeat"]):
-        codes = await random("codes", "uint8", c["n"], c["k"] // 2)
-        scales = await random("f32_scales", "float32", c["k"] // GROUP, c["n"])
+        codes = random("codes", "uint8", c["n"], c["k"] // 2)
+        scales = random("f32_scales", "float32", c["k"] // GROUP, c["n"])
         y = g.call("et_vk.linear_q4gsw.default", x, codes, scales, GROUP)
     return y, {"x": (c["m"], c["k"])}
 
 
-async def embedding_q4(g, c, random):
+def embedding_q4(g, c, random):
     layout = Layout("u4", "f16", GROUP)
-    codes = await random("codes", "uint32", c["n"], layout.row_words(c["k"]))
-    scales = await random("f16_scales", "uint32", layout.scale_words(c["n"], c["k"]))
+    codes = random("codes", "uint32", c["n"], layout.row_words(c["k"]))
+    scales = random("f16_scales", "uint32", layout.scale_words(c["n"], c["k"]))
     inputs = {}
     for i in range(c["repeat"]):
         ids = g.input(f"i{i}", (wg.dim("m", max=c["most"]),), "int32")
@@ -65,9 +77,9 @@ async def embedding_q4(g, c, random):
     return y, inputs
 
 
-async def embedding_q4gsw(g, c, random):
-    codes = await random("codes", "uint8", c["n"], c["k"] // 2)
-    scales = await random("f32_scales", "float32", c["n"], c["k"] // GROUP)
+def embedding_q4gsw(g, c, random):
+    codes = random("codes", "uint8", c["n"], c["k"] // 2)
+    scales = random("f32_scales", "float32", c["n"], c["k"] // GROUP)
     inputs = {}
     for i in range(c["repeat"]):
         ids = g.input(f"i{i}", (wg.dim("m", max=c["most"]),), "int32")
@@ -76,31 +88,31 @@ async def embedding_q4gsw(g, c, random):
     return y, inputs
 
 
-async def rope(g, c, random):
-    tables = [await random("f32", "float32", c["m"], c["dim"] // 2) for _ in range(2)]
+def rope(g, c, random):
+    tables = [random("f32", "float32", c["m"], c["dim"] // 2) for _ in range(2)]
     for _ in range(c["repeat"]):
-        q = await random("f32", "float32", c["m"], c["heads"], c["dim"])
-        k = await random("f32", "float32", c["m"], c["kv"], c["dim"])
+        q = random("f32", "float32", c["m"], c["heads"], c["dim"])
+        k = random("f32", "float32", c["m"], c["kv"], c["dim"])
         y, _ = g.call("et_vk.apply_rotary_emb.default", q, k, *tables)
     return y, {}
 
 
-async def rms_norm(g, c, random):
-    weight = await random("f32", "float32", c["k"])
+def rms_norm(g, c, random):
+    weight = random("f32", "float32", c["k"])
     for _ in range(c["repeat"]):
-        x = await random("f32", "float32", c["m"], c["k"])
+        x = random("f32", "float32", c["m"], c["k"])
         y = g.call("et_vk.rms_norm.default", x, weight, 1e-5)
     return y, {}
 
 
-async def attention(g, c, random):
+def attention(g, c, random):
     m = wg.dim("m", max=c["most"])
     q = g.input("q", (m, c["heads"], c["dim"]))
     k, v = (g.input(name, (m, c["kv"], c["dim"])) for name in "kv")
     position = g.symint("position")
     for _ in range(c["repeat"]):
         cache = c["capacity"], c["kv"], c["dim"]
-        caches = [await random("f32", "float32", *cache) for _ in range(2)]
+        caches = [random("f32", "float32", *cache) for _ in range(2)]
         y = g.call("webgpu_py.attention", q, k, v, *caches, position)
     shapes = {"q": (c["m"], c["heads"], c["dim"])}
     return y, shapes | {name: (c["m"], c["kv"], c["dim"]) for name in "kv"}
@@ -132,7 +144,7 @@ class Kernels:
         if case["key"] != self.key:
             self.close()
             graph = wg.Graph()
-            result, shapes = await BUILD[case["op"]](graph, case, Operands(graph))
+            result, shapes = BUILD[case["op"]](graph, case, Operands(graph))
             graph.output("y", result)
             self.session = await graph.build(self.device)
             self.key, self.shapes = case["key"], shapes
@@ -146,10 +158,7 @@ class Kernels:
                 "device": self.device.bridge._device,
                 "plan": replay.plan,
                 "dispatches": len(replay.nodes),
-                "live": [
-                    replay.buffers["live"],
-                    [b + at * f for b, f in zip(replay.base, factors, strict=True)],
-                ],
+                "live": [replay.buffers["live"], live],
                 "inputs": {n: [replay.buffers[n], list(d)] for n, d in dims.items()},
             }
         )
