@@ -103,9 +103,10 @@ class Cancelled(WebGPUPyError):
 
 
 class NetworkError(WebGPUPyError):
-    """A download failed or answered with something unusable."""
+    """A download failed or answered with something unusable; `status` is HTTP's, where known."""
 
     code = "NetworkError"
+    status: int | None = None
 
 
 class VersionMismatch(WebGPUPyError):

@@ -1,7 +1,7 @@
 """A language model on a device: load, chat, stream.
 
 ```python
-llm = await LLM.load("model.gguf")
+llm = await LLM.load("model.gguf")  # or a folder with config.json and model.safetensors
 async for text in llm.chat([{"role": "user", "content": "Hello!"}]):
     print(text, end="")
 ```
@@ -9,6 +9,7 @@ async for text in llm.chat([{"role": "user", "content": "Hello!"}]):
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -18,15 +19,17 @@ import numpy as np
 
 from .device import Device, request_device
 from .errors import ContextLength, FormatError
-from .formats.gguf import read_gguf
 from .generation import GenerationOptions, Generator, Piece, Request, SessionGenerator
 from .graph.session import Session
 from .graph.values import Source
 from .models.config import ModelConfig
 from .models.decoder import Decoder, build_decoder
-from .models.gguf_config import gguf_config
+from .models.packed_file import packed_file
+from .models.safetensors_weights import Quantize
+from .models.stored_model import StoredModel
 from .models.weights import GGUFWeights
-from .tokenizer import Tokenizer, tokenizer_from_gguf
+from .quant.snr import Snr
+from .tokenizer import Tokenizer
 
 CHUNKS = (1, 8, 32, 128)
 """Prompt tokens a prefill step can take; a plan of each is made at load."""
@@ -93,62 +96,90 @@ class LLM:
         device: Device,
         session: Session,
         decoder: Decoder,
-        tokenizer: Tokenizer,
+        stored: StoredModel,
         generator: Generator,
-        template: str | None,
     ) -> None:
         self.device = device
         self.session = session
         self.config = decoder.config
         self.context = decoder.context
-        self.tokenizer = tokenizer
+        self.tokenizer = stored.tokenizer
         self._generator = generator
-        self._template = template
+        self._stored = stored
+        self._template = stored.template
         self._current: Stream | None = None
         self.load_ms = 0.0
+        self.quantization: dict[str, Snr] = {}
+        """What quantizing each matrix lost: `.db`, `.relative_rms`. A GGUF is kept as it is."""
 
     @classmethod
     async def load(
         cls,
-        source: str | bytes | Source,
+        source: str | os.PathLike[str] | bytes | Source | Mapping[str, Source | bytes],
         *,
         device: Device | None = None,
         context: int | None = None,
+        quantize: Quantize | None = "q4",
         progress: Progress | None = None,
     ) -> LLM:
-        """Load a GGUF from a path, URL or bytes, by default on the browser's GPU or else NumPy.
+        """Load a GGUF, a Hugging Face folder or what `save` wrote.
+
+        The device is by default the browser's GPU or else NumPy. `source` is a path, an address (a
+        folder's ends with a slash), bytes, or a folder's files by name. `quantize` is what happens
+        to F32, F16 and BF16 matrices of safetensors files on the device: "q4" is 4 bits for layers
+        and 8 for embedding and output, "q8" 8 bits for all, None keeps them. `context` is the
+        number of tokens prompt and answer share, by default what the model was trained for, at
+        most 4096. `progress(stage, done, total)` hears "header" and "weights" in bytes.
 
         The header decides first: UnsupportedModel names an architecture or weight type that is
-        not run, LimitExceeded a tensor that does not fit, before any weight is read. `context`
-        is the number of tokens prompt and answer share, by default what the model was trained
-        for, at most 4096. `progress(stage, done, total)` hears "header" and "weights" in bytes.
+        not run, FormatError a file or tensor that is missing, LimitExceeded a tensor that does not
+        fit, before any weight is read.
         """
-        from .program import open_any
+        from .model_files import open_model
 
         started = time.perf_counter()
         if device is None:
             device = await request_device("browser" if sys.platform == "emscripten" else "cpu")
-        opened = await open_any(source)
-        file = await read_gguf(opened)
+        stored = await open_model(source, quantize)
         if progress:
-            progress("header", file.data_offset, file.data_offset)
-        config = await gguf_config(file, opened)
-        weights = GGUFWeights(file, opened)
-        tokenizer = tokenizer_from_gguf(file.metadata)
-        rows = _context(config, context)
+            progress("header", stored.header_nbytes, stored.header_nbytes)
+        rows = _context(stored.config, context)
         chunk = max(c for c in CHUNKS if c <= rows)
-        decoder = build_decoder(config, weights, rows, chunk)
+        decoder = build_decoder(stored.config, stored.weights, rows, chunk)
         session = await Session.build(
             device,
             decoder.graph.ir,
             progress=(lambda d, t: progress("weights", d, t)) if progress else None,
         )
-        generator = await make_generator(device, session, decoder, tokenizer)
-        stored = file.metadata.get("tokenizer.chat_template")
-        template = stored if isinstance(stored, str) else None
-        llm = cls(device, session, decoder, tokenizer, generator, template)
+        try:
+            generator = await make_generator(device, session, decoder, stored.tokenizer)
+            llm = cls(device, session, decoder, stored, generator)
+            if not isinstance(stored.weights, GGUFWeights):
+                llm.quantization = await stored.weights.losses(session)
+        except BaseException:
+            session.close()
+            raise
         llm.load_ms = 1e3 * (time.perf_counter() - started)
         return llm
+
+    async def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as one file that `load` takes without quantizing; see `packed`."""
+        part = f"{os.fspath(path)}.part"
+        try:
+            with open(part, "wb") as file:
+                async for piece in self.packed():
+                    file.write(piece)
+            os.replace(part, path)
+        finally:
+            if os.path.exists(part):
+                os.remove(part)
+
+    def packed(self) -> AsyncIterator[bytes]:
+        """The bytes of what `save` writes, in pieces of a few MiB; FormatError for a GGUF."""
+        weights = self._stored.weights
+        if isinstance(weights, GGUFWeights):
+            raise FormatError("a GGUF is ready to load as it is; save is for safetensors models")
+        return packed_file(self.session, weights, self._stored.texts, self.quantization)
 
     # -- text
 

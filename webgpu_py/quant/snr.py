@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, log10
+from math import inf, log10, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,13 @@ class Snr:
         if self.noise == 0:
             return inf
         return 10 * log10(self.signal / self.noise) if self.signal else -inf
+
+    @property
+    def relative_rms(self) -> float:
+        """sqrt(sum (w - w')^2 / sum w^2); 0 when nothing was lost."""
+        if self.noise == 0:
+            return 0.0
+        return sqrt(self.noise / self.signal) if self.signal else inf
 
 
 def snr_db(exact: NDArray[np.float32], approximate: NDArray[np.float32]) -> float:
