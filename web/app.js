@@ -10,7 +10,7 @@ import { ChatView } from './views/chat.js';
 import { Composer } from './views/composer.js';
 import { showDevice } from './views/device.js';
 import { FIRST_PROMPT, InsideView } from './views/inside.js';
-import { DEMO_URL, setUpPicker } from './views/picker.js';
+import { setUpPicker } from './views/picker.js';
 import { ProgramView } from './views/program.js';
 import { Stages } from './views/stages.js';
 
@@ -158,12 +158,16 @@ async function main() {
   }
   const problem = deviceKind === 'cpu' ? null : await diagnose();
   if (problem) return fail(problem, undefined, slowWay());
-  setUpPicker(openSource);
+  setUpPicker(openSource, root.dataset.model);
   byId('cancel-load').addEventListener('click', () => {
     opening?.abort();
     fail(new WebGPUPyError('Cancelled', 'Nothing of the model is kept on the GPU.'), current);
   });
-  await openSource({ url: query.get('model') ?? DEMO_URL });
+  const url = query.get('model') ?? root.dataset.model;
+  if (url) return openSource({ url });
+  showView('');
+  setState('ready');
+  byId('model-button').click();
 }
 
 main();

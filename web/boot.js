@@ -9,26 +9,32 @@
  */
 
 /**
- * @param {object} options
- * @param {string} options.pyodideURL    folder of pyodide.mjs, its wheels and pyodide-lock.json
- * @param {object} options.jsHalf        the namespace of js/bridge.js
- * @param {string[]} [options.packages]  names in the lock, beyond numpy and flatbuffers
- * @param {string} [options.wheelURL]    this package's wheel; without it the lock must name it
- * @param {(progress: Progress) => void} [options.onProgress]
+ * @typedef {object} Options
+ * @property {object} jsHalf        the namespace of js/bridge.js
+ * @property {string[]} [packages]  names in the lock, beyond numpy and flatbuffers
+ * @property {(progress: Progress) => void} [onProgress]
+ */
+
+/**
+ * @param {import('./python-files.js').PythonFiles & Options} options
  * @returns {Promise<any>} Pyodide's interface, with webgpu_py importable
  */
-export async function bootPyodide({ pyodideURL, jsHalf, packages = [], wheelURL, onProgress }) {
+export async function bootPyodide({ pyodideURL, wheelURL, lock, wheels = {}, core = {}, jsHalf, packages = [], onProgress }) {
   const folder = new URL(pyodideURL.replace(/\/?$/, '/'), self.location.href).href;
   const wheel = wheelURL && new URL(wheelURL, self.location.href).href;
   const wanted = ['numpy', 'flatbuffers', ...packages, ...(wheel ? [] : ['webgpu-py'])];
+  const own = lock && addressed(lock, wheels);
   const meter = new Meter(onProgress ?? (() => {}));
   try {
     meter.enter('python');
-    meter.ahead(['pyodide.asm.wasm', 'python_stdlib.zip'].map((name) => folder + name));
+    for (const name of ['pyodide.asm.wasm', 'python_stdlib.zip']) {
+      meter.ahead([folder + name], name in core ? { integrity: integrityOf(core[name]) } : {});
+    }
     if (wheel) meter.ahead([wheel]);
-    const locked = fetchPackagesAhead(meter, folder, wanted);
-    const { loadPyodide } = await import(folder + 'pyodide.mjs');
-    const py = await loadPyodide({ indexURL: folder });
+    const locked = fetchPackagesAhead(meter, folder, wanted, own);
+    // A bundler has to leave this address alone.
+    const { loadPyodide } = await import(/* @vite-ignore */ /* webpackIgnore: true */ folder + 'pyodide.mjs');
+    const py = await loadPyodide({ indexURL: folder, packageBaseUrl: folder, ...(own && { lockFileContents: JSON.stringify(own) }) });
 
     meter.enter('packages');
     await locked;
@@ -49,6 +55,8 @@ export async function bootPyodide({ pyodideURL, jsHalf, packages = [], wheelURL,
     py.registerJsModule('_webgpu_py_js', jsHalf);
     meter.enter('ready');
     return py;
+  } catch (error) {
+    throw meter.failure ?? error;
   } finally {
     meter.close();
   }
@@ -58,18 +66,23 @@ function bootError(message) {
   return Object.assign(new Error(message), { code: 'NetworkError' });
 }
 
+// Wheels may lie elsewhere than Pyodide's own files: their addresses go into the lock.
+function addressed(lock, wheels) {
+  const packages = Object.entries(lock.packages).map(([name, entry]) => [name, { ...entry, file_name: wheels[entry.file_name] ?? entry.file_name }]);
+  return { ...lock, packages: Object.fromEntries(packages) };
+}
+
 // Pyodide asks for its packages only after it has started; the lock says earlier which they are.
-async function fetchPackagesAhead(meter, folder, wanted) {
+async function fetchPackagesAhead(meter, folder, wanted, lock) {
   try {
-    const response = await meter.fetch.call(self, folder + 'pyodide-lock.json');
-    const { packages } = await response.json();
+    const { packages } = lock ?? (await (await meter.fetch.call(self, folder + 'pyodide-lock.json')).json());
     const names = new Set();
     const add = (name) => {
       const entry = packages[name.toLowerCase().replaceAll('_', '-')];
       if (!entry || names.has(name)) return;
       names.add(name);
       entry.depends.forEach(add);
-      meter.ahead([folder + entry.file_name], { integrity: integrityOf(entry.sha256) });
+      meter.ahead([new URL(entry.file_name, folder).href], { integrity: integrityOf(entry.sha256) });
     };
     wanted.forEach(add);
   } catch {
@@ -100,8 +113,11 @@ class Meter {
   ahead(urls, options) {
     for (const url of urls) {
       const response = this.fetch.call(self, url, options).then((found) => this.count(url, found));
-      // Whoever asks for it sees the failure; nobody has to ask.
-      response.catch(() => {});
+      // Whoever asks for it sees the failure; nobody has to ask. Pyodide's words for it name no file.
+      response.catch(({ message }) => {
+        const unlike = options?.integrity ? ', or the file is not the one that was pinned' : '';
+        this.failure ??= bootError(`${url}: the download failed (${message})${unlike}.`);
+      });
       this.early.set(url, response);
     }
   }

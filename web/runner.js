@@ -2,14 +2,14 @@
 // `?packages=a,b` names what the lock should load beyond the core.
 import { bootPyodide } from './boot.js';
 import * as jsHalf from './js/bridge.js';
+import { pythonFiles } from './python-files.js';
 import { answerRequests, bytesOf } from './remote.js';
 
 const packages = new URLSearchParams(self.location.search).get('packages') ?? '';
 
 async function start(onProgress) {
   const py = await bootPyodide({
-    pyodideURL: 'pyodide/',
-    wheelURL: 'wheel/webgpu_py.whl',
+    ...pythonFiles,
     packages: packages.split(',').filter(Boolean),
     jsHalf,
     onProgress,

@@ -4,6 +4,7 @@ import { bootPyodide } from './boot.js';
 import * as jsHalf from './js/bridge.js';
 import { decode, encode, transferable } from './lib/arrays.js';
 import { openCounted } from './lib/opened.js';
+import { pythonFiles } from './python-files.js';
 import { MESSAGES_VERSION, START_ID, WebGPUPyError, errorRecord, messageToWorker } from './protocol.js';
 
 /** @type {Promise<{py: any, service: any}> | undefined} */
@@ -56,8 +57,7 @@ async function boot(version, packages) {
     throw new WebGPUPyError('VersionMismatch', `The page speaks message version ${version}, its worker ${MESSAGES_VERSION}. Reload, so that both come from one release.`);
   }
   const py = await bootPyodide({
-    pyodideURL: 'pyodide/',
-    wheelURL: 'wheel/webgpu_py.whl',
+    ...pythonFiles,
     packages,
     jsHalf,
     onProgress: (progress) => post({ kind: 'progress', id: START_ID, progress: { unit: 'bytes', ...progress } }),

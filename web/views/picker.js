@@ -1,10 +1,9 @@
-// Which file to open: the demo model, an address, a file from this machine.
+// Which file to open: the site's own model, an address, a file from this machine.
 import { byId, el } from '../lib/dom.js';
+import { fileName } from '../lib/format.js';
 
-export const DEMO_URL = 'models/SmolLM2-135M-Instruct.Q4_1.gguf';
-
-/** @param {(source: {url?: string, file?: File}) => void} choose */
-export function setUpPicker(choose) {
+/** @param {(source: {url?: string, file?: File}) => void} choose @param {string} [own] address of this site's model */
+export function setUpPicker(choose, own) {
   const dialog = byId('picker');
   const take = (/** @type {{url?: string, file?: File}} */ source) => {
     dialog.close();
@@ -18,10 +17,9 @@ export function setUpPicker(choose) {
   dialog.append(
     el('header', {}, el('h2', { id: 'picker-title' }, 'Choose a model'), closeButton(dialog)),
     el('div', { class: 'stack' },
-      el('div', { class: 'field' },
-        el('span', {}, 'The demo'),
-        el('button', { type: 'button', class: 'primary', id: 'model-demo', onclick: () => take({ url: DEMO_URL }) }, 'SmolLM2 135M Instruct'),
-        el('span', { class: 'small soft' }, 'A small chat model: 99 MB, Apache-2.0 licence.')),
+      own && el('div', { class: 'field' },
+        el('span', {}, "This site's model"),
+        el('button', { type: 'button', class: 'primary', id: 'model-demo', onclick: () => take({ url: own }) }, fileName(own))),
       el('div', { class: 'field' },
         el('span', {}, 'A file on this machine'),
         el('button', { type: 'button', onclick: () => file.click() }, 'Choose a file…'),

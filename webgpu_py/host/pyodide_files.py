@@ -95,22 +95,27 @@ def write_lock(folder: Path, wheel: Wheel | None = None) -> None:
     lock = Lock.committed()
     packages = {name: dict(entry) for name, entry in lock.packages.items()}
     if wheel is not None:
-        packages[OWN_PACKAGE] = {
-            "name": OWN_PACKAGE,
-            "version": wheel.version,
-            "file_name": wheel.path.name,
-            "install_dir": "site",
-            "sha256": fetch.sha256_of(wheel.path),
-            "package_type": "package",
-            "imports": ["webgpu_py"],
-            "depends": ["numpy", "flatbuffers"],
-            "unvendored_tests": False,
-        }
+        packages[OWN_PACKAGE] = own_entry(wheel)
     text = json.dumps({"info": lock.info, "packages": packages}, indent=1, sort_keys=True)
     target = folder / "pyodide-lock.json"
     if not target.is_file() or target.read_text(encoding="utf-8") != text:
         with fetch.replacing(target) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+
+def own_entry(wheel: Wheel) -> dict[str, Any]:
+    """What a lock says of this package's own wheel."""
+    return {
+        "name": OWN_PACKAGE,
+        "version": wheel.version,
+        "file_name": wheel.path.name,
+        "install_dir": "site",
+        "sha256": fetch.sha256_of(wheel.path),
+        "package_type": "package",
+        "imports": ["webgpu_py"],
+        "depends": ["numpy", "flatbuffers"],
+        "unvendored_tests": False,
+    }
 
 
 def _missing(folder: Path, pinned: Mapping[str, str]) -> dict[str, str]:

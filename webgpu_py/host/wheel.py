@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -30,14 +30,16 @@ class Wheel:
     version: str
 
 
-def build_wheel(folder: Path) -> Wheel:
+def build_wheel(folder: Path, without: Collection[str] = ()) -> Wheel:
     """Pack the imported `webgpu_py`, its kernels and pages into a wheel in `folder`.
 
-    The bytes depend on the packed files only, so an unchanged tree gives an unchanged wheel.
+    `without` names folders of the package that stay out. The bytes depend on the packed files only,
+    so an unchanged tree gives an unchanged wheel.
     """
     installed = metadata.distribution(DIST)
     version = installed.version
-    files = _package_files()
+    left_out = tuple(f"webgpu_py/{name}/" for name in without)
+    files = {n: data for n, data in _package_files().items() if not n.startswith(left_out)}
     info = f"webgpu_py-{version}.dist-info"
     files[f"{info}/METADATA"] = (installed.read_text("METADATA") or "").encode()
     files[f"{info}/WHEEL"] = _wheel_text()
