@@ -25,7 +25,7 @@ def softmax(scores):
     return e / e.sum()
 
 
-def attended(q, k, v, position, scale=None, window=0):
+def attended(q, k, v, position, scale=None, window=0, cap=0):
     """A token and a head at a time: q [S, Hq, D], k and v [C, Hkv, D] with this step's rows in."""
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     out = np.zeros(q.shape)
@@ -35,7 +35,8 @@ def attended(q, k, v, position, scale=None, window=0):
         end = position + s + 1
         start = max(0, end - window) if window else 0
         for h in range(q.shape[1]):
-            weights = softmax(k[start:end, h // group] @ q[s, h] * scale)
+            scores = k[start:end, h // group] @ q[s, h] * scale
+            weights = softmax(cap * np.tanh(scores / cap) if cap else scores)
             out[s, h] = weights @ v[start:end, h // group]
     return out
 
@@ -60,23 +61,34 @@ class Stream:
         pair = (self.k.copy(), self.v.copy())
         return [packed_pairs(x) for x in pair] if self.packed else list(pair)
 
-    def step(self, s, position, scale=None, window=0, phase=0):
+    def step(self, s, position, scale=None, window=0, phase=0, cap=0):
         q = ramp(17, 8, 1, s, self.hq, self.d, phase=phase, unit=self.unit)
         k = ramp(13, 6, 1, s, self.hkv, self.d, phase=phase, unit=self.unit)
         v = ramp(11, 5, 1, s, self.hkv, self.d, phase=phase)
         self.k[:, position : position + s] = k
         self.v[:, position : position + s] = v
-        out = attended(q[0], self.k[0], self.v[0], position, scale, window)[None]
+        out = attended(q[0], self.k[0], self.v[0], position, scale, window, cap)[None]
         return {"q": q, "k": k, "v": v, "position": position}, [out, *self.caches()]
 
 
 def cached_case(
-    hq, hkv, d, s, capacity, position=0, unit=16, limits=None, op=CACHED, packed=False, window=0
+    hq,
+    hkv,
+    d,
+    s,
+    capacity,
+    position=0,
+    unit=16,
+    limits=None,
+    op=CACHED,
+    packed=False,
+    window=0,
+    cap=0,
 ):
     stream = Stream(hq, hkv, d, capacity, unit, packed, prior=position)
-    inputs, expected = stream.step(s, position, window=window)
+    inputs, expected = stream.step(s, position, window=window, cap=cap)
     args = [*(In(n, inputs[n]) for n in "qkv"), *(Const(c) for c in stream.start), position]
-    args += [None, window] if op == OURS else [1, None, 0, True, None]
+    args += [None, window, cap] if op == OURS else [1, None, 0, True, None]
     return OpCase(op, args, expected, limits=limits, mutated=(3, 4), atol=1e-4, rtol=1e-3)
 
 
@@ -164,6 +176,9 @@ CASES = [
     cached_case(6, 2, 7, 2, 100, 60, op=OURS, packed=True),
     cached_case(4, 2, 8, 3, 16, 6, op=OURS, window=4),
     replay(4, 2, 16, 100, (35, 40, 20), 40, op=OURS, packed=True, window=20),
+    # soft caps, one of them far below the scores: both routes
+    cached_case(4, 2, 8, 3, 16, 6, unit=1, op=OURS, window=4, cap=2.5),
+    cached_case(4, 2, 16, 40, 100, 50, unit=0.125, op=OURS, cap=0.5),
     # narrow workgroups
     *(cached_case(6, 2, 8, 5, 150, 100, limits={INVOCATIONS: w}) for w in (1, 32)),
     # dense
@@ -321,6 +336,7 @@ HALF = zeros(1, 6, 2, 4, dtype=np.uint32)
             "must agree",
         ),
         (OURS, [Q, K, K, C, zeros(1, 6, 2, 8), 0, None, -1], ShapeError, "window=-1"),
+        (OURS, [Q, K, K, C, zeros(1, 6, 2, 8), 0, None, 0, -2.0], ShapeError, "softcap=-2"),
         (
             OURS,
             [Q, K, K, C, zeros(1, 6, 2, 8), 0, None, Sym("w", 3)],

@@ -107,6 +107,7 @@ class Block:
             self.position,
             c.attention_scale,
             self.window,
+            c.attention_softcap,
         )
         y = g.call("aten.view_copy.default", y, [-1, c.num_attention_heads * c.head_dim])
         return self.linear(y, "self_attn.o_proj", c.hidden_size)

@@ -41,6 +41,7 @@ class Geometry:
     causal: bool = True
     packed: bool = False
     window: int = 0
+    softcap: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -78,7 +79,7 @@ def attend(
     position: int = 0,
     mask: TensorRef | None = None,
 ) -> None:
-    """Dispatches of softmax(q k^T * scale + mask) v; `position` is the live word of token 0."""
+    """Dispatches of softmax(cap(q k^T * scale) + mask) v; `position` is token 0's live word."""
     lead = q.dims[:-2]
     masks = (1,) * (len(lead) + 2 - mask.rank) + mask.dims if mask else (1,) * (len(lead) + 2)
     strides = strides8(masks)
@@ -93,6 +94,7 @@ def attend(
         "position": position,
         "splits": 1,
         "scale": g.scale,
+        "softcap": g.softcap,
         "q_batch": g.q_strides[0],
         "q_token": g.q_strides[1],
         "q_head": g.q_strides[2],
@@ -106,7 +108,7 @@ def attend(
     }
     bind: dict[str, Operand] = {"q": q, "k": k, "v": v, "mask": mask, "y": y}
     common = {"causal": g.causal, "whole": g.dim % 4 == 0}
-    loads = {**common, "packed": g.packed, "masked": mask is not None}
+    loads = {**common, "packed": g.packed, "masked": mask is not None, "capped": g.softcap > 0}
     if route(g, out.limits) == "tile":
         groups = g.streams * ceil_div(g.rows, TILE_ROWS)
         columns = ceil_div(g.dim, 64)
@@ -149,14 +151,21 @@ def _power_of_two(n: int) -> int:
 
 
 def attention(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, bias: np.ndarray
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    scale: float,
+    bias: np.ndarray,
+    softcap: float = 0.0,
 ) -> np.ndarray:
-    """softmax(q k^T * scale + bias) v in float64 over the last two dims.
+    """softmax(cap(q k^T * scale) + bias) v in float64 over the last two dims.
 
-    -inf in `bias` excludes a key; other scores are at least MASKED, as in the kernels. A row
-    without keys is 0.
+    cap(x) is softcap * tanh(x / softcap), or x without one. -inf in `bias` excludes a key; other
+    scores are at least MASKED, as in the kernels. A row without keys is 0.
     """
     scores = np.matmul(q.astype(np.float64) * scale, np.swapaxes(k, -1, -2).astype(np.float64))
+    if softcap:
+        scores = softcap * np.tanh(scores / softcap)
     excluded = np.isneginf(bias)
     scores = np.where(excluded, -np.inf, np.maximum(scores + bias, MASKED))
     most = scores.max(axis=-1, keepdims=True)
@@ -178,6 +187,7 @@ def cached_attention(
     position: int,
     scale: float,
     window: int = 0,
+    softcap: float = 0.0,
 ) -> np.ndarray:
     """Causal attention of q [B, S, Hq, D] at `position` over caches [B, C, Hkv, D], in float64."""
     batch, tokens, q_heads, dim = q.shape
@@ -192,7 +202,8 @@ def cached_attention(
         for h in range(kv_heads):
             group = slice(h * heads, (h + 1) * heads)
             rows = q[b, :, group].reshape(tokens * heads, dim)
-            found = attention(rows, k_cache[b, :end, h], v_cache[b, :end, h], scale, bias)
+            keys, values = k_cache[b, :end, h], v_cache[b, :end, h]
+            found = attention(rows, keys, values, scale, bias, softcap)
             out[b, :, group] = found.reshape(tokens, heads, dim)
     return out
 

@@ -30,6 +30,9 @@ class _Cached(Operator):
     def _window(self, call: Call) -> int:
         return 0
 
+    def _softcap(self, call: Call) -> float:
+        return 0.0
+
     def infer(self, call: Call) -> Sequence[TensorSpec]:
         q, k, v = (call.tensor(n, "float32") for n in ("q", "k", "v"))
         caches = call.tensor("k_cache"), call.tensor("v_cache")
@@ -89,6 +92,7 @@ class _Cached(Operator):
             kv_strides=(capacity * kv_heads * row, kv_heads * row, row),
             packed=packed,
             window=self._window(call),
+            softcap=self._softcap(call),
         )
         attend(out, geometry, q, k_cache, v_cache, call.out(), position)
 
@@ -108,8 +112,8 @@ class _Cached(Operator):
             append_reference(cache, new.reshape(merged(new.shape)), position)
             views.append(unpacked(cache, dim) if cache.dtype == np.uint32 else cache)
         q, (keys, values) = q.reshape(merged(q.shape)), views
-        scale, window = _scale(call, dim), self._window(call)
-        return cached_attention(q, keys, values, position, scale, window)
+        scale, window, softcap = _scale(call, dim), self._window(call), self._softcap(call)
+        return cached_attention(q, keys, values, position, scale, window, softcap)
 
 
 @operator(
@@ -147,19 +151,24 @@ class SdpaWithKvCache(_Cached):
 
 
 @operator(
-    "webgpu_py.attention(q, k, v, k_cache!, v_cache!, input_pos, scale=None, window=0) -> out"
+    "webgpu_py.attention(q, k, v, k_cache!, v_cache!, input_pos, scale=None, window=0, "
+    "softcap=0.0) -> out"
 )
 class CachedAttention(_Cached):
-    """As sdpa_with_kv_cache, with a sliding window and with caches of float16.
+    """As sdpa_with_kv_cache, with a sliding window, a soft cap and caches of float16.
 
     Shapes: q, out [B, S, Hq, D]; k, v [B, S, Hkv, D]; caches [B, C, Hkv, D] float32, or
     [B, C, Hkv, ceil(D/2)] uint32 that hold float16 pairs, the even element in the low half (B may
-    be absent). window > 0: a token sees itself and window - 1 tokens before it.
+    be absent). window > 0: a token sees itself and window - 1 tokens before it. softcap > 0: a
+    score x becomes softcap * tanh(x / softcap).
     Errors: ShapeError, DtypeError, IndexOutOfRange (input_pos + S > C), UnsupportedOperator.
     """
 
     def _window(self, call: Call) -> int:
         return call.int("window")
+
+    def _softcap(self, call: Call) -> float:
+        return call.float("softcap")
 
     def infer(self, call: Call) -> Sequence[TensorSpec]:
         for name in ("k_cache", "v_cache"):
@@ -169,6 +178,8 @@ class CachedAttention(_Cached):
         call.check(
             not call.is_symint("window"), "window is a SymInt, must be an Int", UnsupportedOperator
         )
+        softcap = call.float("softcap")
+        call.check(softcap >= 0, f"softcap={softcap}, must be positive, or 0 for none")
         return _Cached.infer(self, call)
 
 

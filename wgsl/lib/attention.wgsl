@@ -13,6 +13,7 @@ struct Params {
     position: u32,
     splits: u32,
     scale: f32,
+    softcap: f32,
     q_batch: u32,
     q_token: u32,
     q_head: u32,

@@ -1,6 +1,7 @@
 // Four elements of q, of a key and of a value; past `dim` they are 0.
 override packed: u32 = 0u;
 override masked: u32 = 0u;
+override capped: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k: array<vec4<u32>>;
@@ -83,9 +84,13 @@ fn mask_base(stream: u32) -> u32 {
     return strided_index(stream, params.mask_dims, params.mask_strides);
 }
 
-// The score of a raw dot product: scaled, masked, finite.
+// The score of a raw dot product: scaled, capped, masked, finite.
 fn score(dot_product: f32, row: u32, key: u32, mask_at: u32) -> f32 {
     var found = dot_product * params.scale;
+    if (capped != 0u) {
+        // tanh by exponentials overflows for large arguments, and is 1 in float32 from 10 on.
+        found = params.softcap * tanh(clamp(found / params.softcap, -15.0, 15.0));
+    }
     if (masked != 0u) {
         let token = row / params.heads;
         found += mask[mask_at + token * params.mask_token + key * params.mask_key];
