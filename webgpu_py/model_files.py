@@ -65,8 +65,27 @@ class FileSet:
         return await open_any(self._files[name]) if name in self._files else None
 
 
-async def open_model(given: Any, quantize: Quantize | None) -> StoredModel:
+class Noting:
+    """Files of a folder, each noted in `opened` for whoever has to close it."""
+
+    def __init__(self, files: ModelFiles, opened: list[Source]) -> None:
+        self.name = files.name
+        self._files, self._opened = files, opened
+
+    async def open(self, name: str) -> Source | None:
+        """See ModelFiles."""
+        source = await self._files.open(name)
+        if source is not None:
+            self._opened.append(source)
+        return source
+
+
+async def open_model(
+    given: Any, quantize: Quantize | None, opened: list[Source]
+) -> StoredModel:
     """A model from a file, a folder, or several files by name; no weight is read.
+
+    Sources that are opened on the way are added to `opened`, also when it ends in an error.
 
     A folder is a path of one, an address that ends with a slash, or what a `.safetensors` file or
     an index of several lies in. FormatError, UnsupportedModel.
@@ -74,6 +93,8 @@ async def open_model(given: Any, quantize: Quantize | None) -> StoredModel:
     files, name = _folder(given)
     if files is None:
         source = await open_any(given)
+        if source is not given:
+            opened.append(source)
         if not await _is_safetensors(source):
             return await gguf_model(source)
         file = await read_safetensors(source)
@@ -83,6 +104,8 @@ async def open_model(given: Any, quantize: Quantize | None) -> StoredModel:
             f"{source.name}: weights alone are no model — load the folder that they lie in, with "
             "config.json and tokenizer.json, or a file that LLM.save wrote"
         )
+    if not isinstance(files, FileSet):
+        files = Noting(files, opened)
     if name is not None and name.endswith(WEIGHTS):
         found = await files.open(name)
         if found is None:
@@ -91,6 +114,11 @@ async def open_model(given: Any, quantize: Quantize | None) -> StoredModel:
         if is_packed(file):
             return await packed_model(file, found)
     return await checkpoint_model(files, name, quantize)
+
+
+def is_folder(given: Any) -> bool:
+    """Whether `open_model` takes this for more than one file."""
+    return _folder(given)[0] is not None
 
 
 def _folder(given: Any) -> tuple[ModelFiles | None, str | None]:

@@ -12,6 +12,7 @@ from tiny_model import END, tiny_gguf
 from webgpu_py import Device
 from webgpu_py.backends.recording import RecordingBridge
 from webgpu_py.errors import FormatError, ShapeError, UnsupportedModel, WebGPUPyError
+from webgpu_py.host.cli import main
 from webgpu_py.llm import LLM
 from webgpu_py.sources import BytesSource
 
@@ -364,3 +365,14 @@ def test_a_damaged_saved_file_is_refused(old, new, text):
 
     with pytest.raises(WebGPUPyError, match=text):
         run(check())
+
+
+def test_the_command_line_takes_a_folder(tmp_path, capsys):
+    folder = write(tmp_path / "model", ONE)
+    given = ["--device", "cpu", "--prompt", PROMPT, "--max-tokens", "4", "--json"]
+    assert main(["generate", str(folder), *given]) == 0
+    found = json.loads(capsys.readouterr().out)
+    expected, _ = FolderForward("BF16").greedy(found["prompt_tokens"], 4)
+    assert found["tokens"] == expected
+    assert main(["generate", str(tmp_path), *given]) == 1
+    assert "there is no config.json" in capsys.readouterr().err

@@ -13,14 +13,18 @@ from webgpu_py.commands import generate_text, shared_device
 from webgpu_py.host.cli import add_device_arguments, browser_settings
 from webgpu_py.host.demo_model import ensure_demo_model
 from webgpu_py.host.fetch import say
-from webgpu_py.sources import FileSource
+from webgpu_py.model_files import is_folder
 
 LLM_PACKAGES = ("tiktoken", "regex", "jinja2")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("model", metavar="MODEL", help="a .gguf file, a URL, or 'demo'")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a .gguf file, a folder with config.json and model.safetensors, a URL, or 'demo'",
+    )
     parser.add_argument("--prompt", required=True, metavar="TEXT")
     parser.add_argument("--chat", action="store_true", help="apply the model's chat template")
     parser.add_argument("--max-tokens", type=int, default=128, metavar="N")
@@ -59,11 +63,11 @@ def answer(args: argparse.Namespace, options: dict[str, Any], emit: Printer) -> 
     path = ensure_demo_model() if args.model == "demo" else args.model
     is_url = isinstance(path, str) and "://" in path
     if args.device != "browser":
-        return asyncio.run(_on_host(args, Path(path), options, emit))
+        return asyncio.run(_on_host(args, str(path), options, emit))
     from webgpu_py.host.runner import BrowserRunner
 
     request = {
-        "model": path if is_url else Path(path),
+        **({"model": path, "file": ""} if is_url else _served(Path(path))),
         "prompt": args.prompt,
         "chat": args.chat,
         "options": options,
@@ -73,8 +77,15 @@ def answer(args: argparse.Namespace, options: dict[str, Any], emit: Printer) -> 
     return found
 
 
+def _served(path: Path) -> dict[str, Any]:
+    """What the browser is given: weights that lie in a folder come with all of it."""
+    if path.is_file() and is_folder(path):
+        return {"model": path.parent, "file": path.name}
+    return {"model": path, "file": ""}
+
+
 async def _on_host(
-    args: argparse.Namespace, path: Path, options: dict[str, Any], emit: Printer
+    args: argparse.Namespace, path: str, options: dict[str, Any], emit: Printer
 ) -> dict[str, Any]:
     device = await shared_device(args.device)
-    return await generate_text(device, FileSource(path), args.prompt, args.chat, options, emit)
+    return await generate_text(device, path, args.prompt, args.chat, options, emit)

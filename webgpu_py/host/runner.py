@@ -49,16 +49,21 @@ class BrowserRunner:
     ) -> Any:
         """Call `"webgpu_py.module:function"` in the worker with `args` and return its result.
 
-        Every `Path` in `args` arrives there as a URL. An exception there is raised here, with its
-        class. `on_event` gets what the function emits before it returns.
+        Every `Path` in `args` arrives there as a URL, a folder's ends with a slash. An exception
+        there is raised here, with its class. `on_event` gets what the function emits before it
+        returns.
         """
         return self._worker.request({"name": name}, self._served(args), on_event, timeout_s)
 
     def _served(self, value: Any) -> Any:
         if isinstance(value, Path):
             url = f"/files/{next(self._count)}/{value.name}"
-            self._server.mounts[url] = value
-            return quote(url)
+            if not value.is_dir():
+                self._server.mounts[url] = value
+                return quote(url)
+            # One by one, as a downloaded folder may hold links to files elsewhere.
+            self._server.mounts |= {f"{url}/{p.name}": p for p in value.iterdir() if p.is_file()}
+            return quote(f"{url}/")
         if isinstance(value, dict):
             return {k: self._served(v) for k, v in value.items()}
         if isinstance(value, list | tuple):
