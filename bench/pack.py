@@ -1,8 +1,9 @@
 """Put the bench page into a folder for a machine without network: `python -m bench.pack FOLDER`.
 
-Any static server will do that serves the folder, Pyodide under /pyodide/ (or pack it in with
-`--pyodide`) and takes the page's POSTs: text to /__log, a row to /__part, the result to /__result.
-The page is driven by its query alone: `index.html?suite=kernels&only=linear_q4*&quick=1`.
+Any static server will do that serves the folder, and Pyodide under /pyodide/, and takes the page's
+POSTs: text to /__log, a row to /__part, the result to /__result. `--pyodide` packs Pyodide in,
+`--peers` the other libraries, `--models` the demo model. The page is driven by its query alone:
+`index.html?suite=kernels&only=linear_q4*&quick=1`.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.serving import site_mounts
 
-PYODIDE = "/pyodide/"
+OPTIONAL = ("/pyodide/", "/peers/", "/models/")
 MARK = "suite-kernels.js"
 """A file that only a packed bench has."""
 
 
-def pack(folder: Path, pyodide: bool = False) -> int:
+def pack(folder: Path, extra: Sequence[str] = ()) -> int:
     """Copy what the page needs into `folder`, which is made anew; the bytes written.
+
+    `extra` names the OPTIONAL prefixes to copy as well.
 
     Raises:
         FileExistsError: the folder holds something else than an earlier pack.
@@ -32,7 +36,7 @@ def pack(folder: Path, pyodide: bool = False) -> int:
     # Short prefixes first: "/" would otherwise cover what lies below it.
     for prefix, source in sorted(site_mounts().items()):
         target = folder / prefix.strip("/")
-        if prefix == PYODIDE and not pyodide:
+        if prefix in OPTIONAL and prefix not in extra:
             continue
         if source.is_dir():
             shutil.copytree(source, target, dirs_exist_ok=True, ignore=_unneeded)
@@ -51,9 +55,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Pack; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.pack", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--pyodide", action="store_true", help="pack Pyodide in, too")
+    for prefix in OPTIONAL:
+        name = prefix.strip("/")
+        parser.add_argument(f"--{name}", dest="extra", action="append_const", const=prefix)
     given = parser.parse_args(arguments)
-    nbytes = pack(given.folder, given.pyodide)
+    nbytes = pack(given.folder, given.extra or ())
     print(f"{given.folder}: {nbytes / 1e6:.1f} MB")
     return 0
 

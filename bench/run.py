@@ -26,7 +26,7 @@ from webgpu_py.host.fetch import say
 from webgpu_py.host.server import Server
 
 RESULTS = Path(__file__).resolve().parent / "results"
-SUITES = ("kernels",)
+SUITES = ("kernels", "model", "llama1b", "overhead")
 # Chromium rounds timestamps to 100 us unless told otherwise.
 FLAGS = ("--disable-dawn-features=timestamp_quantization",)
 # Without isolation performance.now steps by 100 us; with it, by 5.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench.peers import ensure_peers
 from webgpu_py.assets import asset_path
 from webgpu_py.host.mounts import development_mounts
 
@@ -13,5 +14,6 @@ PAGE = Path(__file__).resolve().parent / "page"
 def site_mounts() -> dict[str, Path]:
     """URL prefix -> folder or file; Pyodide under /pyodide/, the rest beside the page."""
     served = development_mounts()
-    kept = {prefix: path for prefix, path in served.items() if prefix not in ("/", "/models/")}
-    return {**kept, "/": PAGE, "/web/": asset_path("web")}
+    kept = {prefix: path for prefix, path in served.items() if prefix != "/"}
+    peers = {"/peers/": ensure_peers()}
+    return {**kept, **peers, "/": PAGE, "/web/": asset_path("web")}

@@ -129,24 +129,35 @@ BUILD = {
 }
 
 
+class Shared:
+    """The one device that all suites run on, opened by the first."""
+
+    device = None
+
+    @classmethod
+    async def open(cls):
+        if cls.device is None:
+            cls.device = await wg.request_device("browser")
+        return cls.device
+
+
 class Kernels:
     """The graph of the case at hand, kept while the next case has the same key."""
 
     def __init__(self):
-        self.device = self.session = self.shapes = None
+        self.session = self.shapes = None
         self.key = ""
 
     async def prepare(self, text):
         """Load the plan of a case; what JavaScript needs to replay and feed it, as JSON."""
         case = json.loads(text)
-        if self.device is None:
-            self.device = await wg.request_device("browser")
+        device = await Shared.open()
         if case["key"] != self.key:
             self.close()
             graph = wg.Graph()
             result, shapes = BUILD[case["op"]](graph, case, Operands(graph))
             graph.output("y", result)
-            self.session = await graph.build(self.device)
+            self.session = await graph.build(device)
             self.key, self.shapes = case["key"], shapes
         dims = {name: (case["m"], *shape[1:]) for name, shape in self.shapes.items()}
         replay = await self.session.replay(**dims)
@@ -155,7 +166,7 @@ class Kernels:
         live = [b + at * f for b, f in zip(replay.base, factors, strict=True)]
         return json.dumps(
             {
-                "device": self.device.bridge._device,
+                "device": device.bridge._device,
                 "plan": replay.plan,
                 "dispatches": len(replay.nodes),
                 "live": [replay.buffers["live"], live],

@@ -5,8 +5,11 @@
 
 import { kernelCases, matches } from './cases.js';
 import { measureLimits } from './limits.js';
-import { runKernels } from './suite-kernels.js';
+import { loadOrt, ortKernels } from './ort-kernels.js';
 import { startOurs } from './ours.js';
+import { runKernels } from './suite-kernels.js';
+import { runModels } from './suite-models.js';
+import { runOverhead } from './suite-overhead.js';
 
 const query = new URLSearchParams(location.search);
 
@@ -33,6 +36,16 @@ function adapterRecord(adapter) {
   return { vendor, architecture, description: description || device, software, features: [...adapter.features].sort() };
 }
 
+// A folder of peers is there where the runner fetched them or the pack took them along.
+const hasPeer = async (name) => query.get('peers') !== '0' && (await fetch(`peers/${name}/version`)).ok;
+
+async function kernelPeers(context) {
+  if (!(await hasPeer('onnxruntime-web'))) return [];
+  const { ort, version } = await loadOrt();
+  context.versions['onnxruntime-web'] = version;
+  return [ortKernels(ort, context, 0), ortKernels(ort, context, 4)];
+}
+
 async function main() {
   const adapter = await requestAdapter();
   const found = adapterRecord(adapter);
@@ -53,14 +66,14 @@ async function main() {
   const result = {
     machine: query.get('machine') ?? `${found.description}, ${navigator.hardwareConcurrency} cores`,
     adapter: found,
-    versions: { browser: navigator.userAgent.match(/Chrom\w+\/[\d.]+/)?.[0] ?? navigator.userAgent, pyodide: info.pyodide },
+    versions: { browser: navigator.userAgent.match(/Chrom\w+\/[\d.]+/)?.[0] ?? navigator.userAgent, webgpu_py: info.webgpu_py, pyodide: info.pyodide },
     date: query.get('date') ?? new Date().toISOString().slice(0, 10),
     limits,
     rows,
   };
   const only = query.get('only') ?? '*';
   const context = {
-    ours, peers: [], limits, software: found.software, quick: query.has('quick'),
+    ours, limits, software: found.software, quick: query.has('quick'),
     versions: result.versions, log, keep: (name) => matches(name, only),
     row: (row) => {
       rows.push(row);
@@ -75,7 +88,12 @@ async function main() {
   document.documentElement.dataset.state = 'ready';
 }
 
-const SUITES = { kernels: (context) => runKernels(kernelCases(context), context) };
+const SUITES = {
+  kernels: async (context) => runKernels(kernelCases(context), await kernelPeers(context), context),
+  model: (context) => runModels('model', [], context),
+  llama1b: (context) => runModels('llama1b', [], context),
+  overhead: runOverhead,
+};
 
 main().catch((error) => {
   document.documentElement.dataset.state = 'error';

@@ -3,59 +3,77 @@
 import { boundOf } from './limits.js';
 import { summary } from './measure.js';
 
+const OURS = 'webgpu_py';
+
 /**
  * @param {Record<string, any>[]} cases see cases.js
+ * @param {any[]} peers engines as ort-kernels.js makes them
  * @param {any} context see main.js
  */
-export async function runKernels(cases, context) {
-  const { ours, peers, limits, log, software, quick } = context;
+export async function runKernels(cases, peers, context) {
+  const { ours, log, software, quick } = context;
   const rounds = quick ? 1 : 3;
   const how = software
     ? { budgetMs: quick ? 200 : 1000, warmMs: 0, least: 1, most: 10 }
     : { budgetMs: quick ? 30 : 100, warmMs: 30, least: 3, most: 40 };
   for (const one of cases.filter((c) => context.keep(c.case))) {
     const samples = new Map();
-    const errors = [];
-    try {
-      const { dispatches } = await ours.call('prepare', one);
-      const ready = [];
-      for (const peer of peers) {
-        const engine = await peer.prepare(one).catch((error) => errors.push(`${peer.name}: ${error.message}`) && null);
-        if (engine) ready.push(engine);
+    const failed = new Map();
+    let dispatches = 0;
+    const engines = [];
+    const attempt = async (name, act) => {
+      try {
+        return await act();
+      } catch (error) {
+        failed.set(name, error.message);
+        return null;
       }
-      for (let round = 0; round < rounds; round++) {
-        gather(samples, 'ours', await ours.call('time', how), one.repeat);
-        for (const engine of ready) gather(samples, engine.name, await engine.time(how), one.repeat);
-      }
-      await report(one, dispatches, samples, errors);
-    } catch (error) {
-      errors.push(error.message);
-      await report(one, 0, samples, errors);
+    };
+    const prepared = await attempt(OURS, () => ours.call('prepare', one));
+    if (prepared) {
+      dispatches = prepared.dispatches / one.repeat;
+      engines.push({ name: OURS, time: (given) => ours.call('time', given), release() {} });
     }
+    for (const peer of peers) {
+      const engine = await attempt(peer.name, () => peer.prepare(one));
+      if (engine) engines.push(engine);
+    }
+    for (let round = 0; round < rounds; round++) {
+      for (const { name, time } of engines.filter((e) => !failed.has(e.name))) {
+        const found = await attempt(name, () => time(how));
+        if (found) samples.set(name, [...(samples.get(name) ?? []), ...found.map((ms) => ms / one.repeat)]);
+      }
+    }
+    for (const engine of engines) engine.release();
+    await report(one, dispatches, samples, failed, peers, context);
   }
   await ours.call('release');
-
-  async function report(one, dispatches, samples, errors) {
-    const mine = samples.has('ours') ? summary(samples.get('ours')) : null;
-    const theirs = [...samples].filter(([name]) => name !== 'ours').map(([name, found]) => ({ name, ...summary(found) }));
-    // A kernel has several peers at most; the row is against the fastest.
-    const best = theirs.sort((a, b) => a.ms - b.ms)[0];
-    const bound = boundOf(limits, one);
-    const row = {
-      suite: 'kernels', case: one.case, ours: one.op, ours_ms: mine?.ms ?? null,
-      peer: best?.name ?? null, peer_version: best ? context.versions[best.name.split(' ')[0]] : null, peer_ms: best?.ms ?? null,
-      ratio: mine && best ? best.ms / mine.ms : null,
-      share_of_limit: mine ? bound.ms / mine.ms : null,
-      limited_by: bound.by, ours_spread: mine?.spread ?? null, peer_spread: best?.spread ?? null,
-      nodes: one.repeat, dispatches: dispatches / one.repeat, nbytes: one.nbytes, flops: one.flops,
-      ...(errors.length && { errors }),
-    };
-    await context.row(row);
-    const us = (ms) => (ms === null ? '-' : `${(1000 * ms).toFixed(1)} us`);
-    await log(`${one.case}  ${us(row.ours_ms)} (${((row.share_of_limit ?? 0) * 100).toFixed(1)} % of ${bound.by})  ${row.peer ?? ''} ${us(row.peer_ms)}  ${errors.join('; ')}`);
-  }
+  for (const peer of peers) await peer.release();
+  await log('kernels: done');
 }
 
-function gather(samples, name, found, nodes) {
-  samples.set(name, [...(samples.get(name) ?? []), ...found.map((ms) => ms / nodes)]);
+/** A row a peer, or one without a peer. */
+async function report(one, dispatches, samples, failed, peers, context) {
+  const found = new Map([...samples].filter(([name]) => !failed.has(name)).map(([name, all]) => [name, summary(all)]));
+  const mine = found.get(OURS);
+  const bound = boundOf(context.limits, one);
+  const names = peers.map((p) => p.name).filter((name) => found.has(name) || failed.has(name));
+  for (const name of names.length ? names : [null]) {
+    const theirs = found.get(name);
+    const notes = [OURS, name].filter((n) => failed.has(n)).map((n) => `${n}: ${failed.get(n)}`);
+    await context.row({
+      suite: 'kernels', case: one.case,
+      ours: one.op, ours_ms: mine?.ms ?? null,
+      peer: name, peer_version: name && context.versions[name.split(' ')[0]], peer_ms: theirs?.ms ?? null,
+      ratio: mine && theirs ? theirs.ms / mine.ms : null,
+      share_of_limit: mine ? bound.ms / mine.ms : null, limited_by: bound.by,
+      ours_spread: mine?.spread ?? null, peer_spread: theirs?.spread ?? null,
+      nodes: one.repeat, dispatches, nbytes: one.nbytes, flops: one.flops,
+      ...(notes.length && { note: notes.join('; ') }),
+    });
+  }
+  const us = (summed) => (summed ? `${(1000 * summed.ms).toFixed(1)} us` : '-');
+  const share = mine ? ` (${((100 * bound.ms) / mine.ms).toFixed(1)} % of ${bound.by})` : '';
+  const others = names.map((name) => `${name} ${failed.get(name) ?? us(found.get(name))}`).join('  ');
+  await context.log(`${one.case}  ${us(mine)}${share}  ${failed.get(OURS) ?? ''}  ${others}`);
 }
