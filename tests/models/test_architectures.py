@@ -9,6 +9,7 @@ import pytest
 
 from webgpu_py import request_device
 from webgpu_py.llm import LLM
+from webgpu_py.models.architectures import BY_MODEL_TYPE
 
 GOLDENS = Path(__file__).parent / "goldens"
 NAMES = sorted(path.stem for path in GOLDENS.glob("*.json"))
@@ -20,9 +21,15 @@ def golden(name):
     return json.loads((GOLDENS / f"{name}.json").read_text())
 
 
-async def prompt_logits(llm, ids, chunk=32):
-    """Logits of the last of `ids`, which go in by chunks as a prompt does."""
-    rows = llm.config.vocab_size
+async def follow(llm, expected, chunk=32):
+    """Logits of the prompt's last token, which goes in by chunks, and the greedy tokens.
+
+    It also runs in the browser.
+    """
+    import numpy as np
+
+    ids, rows = llm.tokenize(expected["prompt"]), llm.config.vocab_size
+    assert ids == expected["ids"], ids
     for start in range(0, len(ids), chunk):
         part = ids[start : start + chunk]
         out = await llm.session.run(
@@ -33,35 +40,33 @@ async def prompt_logits(llm, ids, chunk=32):
             bias=np.zeros(rows, np.float32),
             settings=np.zeros(8, np.int32),
         )
-    return out["logits"]
+    stream = llm.generate(ids, max_tokens=len(expected["tokens"]))
+    await stream.text()
+    return out["logits"], stream.tokens
 
 
-def assert_logits(found, expected):
-    expected = np.array(expected)
-    assert np.abs(found - expected).max() < 1e-4 * np.abs(expected).max()
+def assert_follows(found, expected, tolerance):
+    logits, tokens = found
+    wanted = np.array(expected["logits"])
+    assert np.abs(logits - wanted).max() < tolerance * np.abs(wanted).max()
+    assert tokens == expected["tokens"]
 
 
 def test_there_is_a_golden_of_every_architecture():
-    from webgpu_py.models.architectures import BY_MODEL_TYPE
-
     kinds = {json.loads((GOLDENS / n / "config.json").read_text())["model_type"] for n in NAMES}
     assert kinds == set(BY_MODEL_TYPE)
 
 
+@pytest.mark.parametrize("form", ["gguf", "folder"])
 @pytest.mark.parametrize("name", NAMES)
-def test_gguf_on_the_cpu(name):
-    expected = golden(name)
+def test_on_the_cpu(name, form):
+    path = GOLDENS / (f"{name}.gguf" if form == "gguf" else name)
 
     async def check():
-        data = (GOLDENS / f"{name}.gguf").read_bytes()
-        llm = await LLM.load(data, device=await request_device("cpu"), context=CONTEXT)
-        assert llm.tokenize(expected["prompt"]) == expected["ids"]
-        logits = await prompt_logits(llm, expected["ids"])
-        stream = llm.generate(expected["prompt"], max_tokens=len(expected["tokens"]))
-        await stream.text()
+        device = await request_device("cpu")
+        llm = await LLM.load(str(path), device=device, context=CONTEXT, quantize=None)
+        found = await follow(llm, golden(name))
         llm.close()
-        return logits, stream.tokens
+        return found
 
-    logits, tokens = asyncio.run(check())
-    assert_logits(logits, expected["logits"])
-    assert tokens == expected["tokens"]
+    assert_follows(asyncio.run(check()), golden(name), 1e-5)

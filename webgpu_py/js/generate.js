@@ -52,7 +52,8 @@ class Generator {
       const padded = new Int32Array(variant.tokens);
       padded.set(ids);
       write('ids', padded);
-    } else {
+    } else if (this.buffer('token') !== this.buffer('ids')) {
+      // Memory that is shared by liveness can make one buffer of both: then the token lies there.
       encoder.copyBufferToBuffer(this.buffer('token'), 0, this.buffer('ids'), 0, 4);
     }
     const pass = encoder.beginComputePass();

@@ -10,6 +10,7 @@ from ..errors import FormatError, UnsupportedModel
 from .architectures import find_architecture
 from .layers import Block
 from .rope import Rope, read_rope, rope_settings
+from .terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +45,6 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         """Refuse shapes that contradict themselves."""
-        for name in (
-            "hidden_size",
-            "intermediate_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "num_key_value_heads",
-            "head_dim",
-            "vocab_size",
-        ):
-            if getattr(self, name) < 1:
-                raise FormatError(f"{self.architecture}: {name}={getattr(self, name)}")
         if self.num_attention_heads % self.num_key_value_heads:
             raise FormatError(
                 f"{self.architecture}: {self.num_attention_heads} query heads do not divide "
@@ -85,7 +75,7 @@ class ModelConfig:
                 run, by name.
             FormatError: a setting that is missing or contradicts another.
         """
-        c = _Terms(config)
+        c = Terms(config)
         kind = str(c.get("model_type", "?"))
         block = find_architecture(kind)
         seen = c.get("hidden_activation") or c.get("hidden_act") or block.ACTIVATION
@@ -93,7 +83,7 @@ class ModelConfig:
             raise UnsupportedModel(f"{kind}: activation {seen!r}, must be {block.ACTIVATION!r}")
         hidden, heads = c.count("hidden_size"), c.count("num_attention_heads")
         layers = c.count("num_hidden_layers")
-        c["head_dim"] = c.get("head_dim") or hidden // max(heads, 1)
+        c["head_dim"] = head_dim = c.count("head_dim", hidden // heads)
         positions = c.count("max_position_embeddings")
         return cls(
             architecture=kind,
@@ -101,35 +91,19 @@ class ModelConfig:
             intermediate_size=c.count("intermediate_size"),
             num_hidden_layers=layers,
             num_attention_heads=heads,
-            num_key_value_heads=c.count("num_key_value_heads")
-            if "num_key_value_heads" in c
-            else heads,
-            head_dim=c.count("head_dim"),
+            num_key_value_heads=c.count("num_key_value_heads", heads),
+            head_dim=head_dim,
             vocab_size=c.count("vocab_size"),
             max_position_embeddings=positions,
-            rms_norm_eps=float(c["rms_norm_eps"]),
-            rope=read_rope(rope_settings(c), c.count("head_dim"), positions),
+            rms_norm_eps=c.number("rms_norm_eps"),
+            rope=read_rope(rope_settings(c), head_dim, positions),
             windows=_windows(c, block, layers),
             **block.settings(c),
         )
 
 
-class _Terms(dict[str, Any]):
-    """A configuration whose missing settings are named."""
-
-    def __missing__(self, name: str) -> Any:
-        raise FormatError(f"the model's configuration lacks {name!r}")
-
-    def count(self, name: str) -> int:
-        """A whole number; FormatError for anything else (a list: a number a layer)."""
-        found = self[name]
-        if isinstance(found, bool) or not isinstance(found, int):
-            raise FormatError(f"the model's configuration has {name}={found!r}, must be an integer")
-        return found
-
-
-def _windows(config: _Terms, block: type[Block], layers: int) -> tuple[int, ...]:
-    window = config.get("sliding_window") or 0
+def _windows(config: Terms, block: type[Block], layers: int) -> tuple[int, ...]:
+    window = config.count("sliding_window", 0, least=0)
     kinds = config.get("layer_types")
     if kinds is None:
         return tuple(window if block.slides(config, i) else 0 for i in range(layers))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from .rope import read_rope, rope_settings
 
 if TYPE_CHECKING:
     from ..graph.builder import Var
+    from .terms import Terms
 
 
 class Gemma2(Block):
@@ -23,18 +23,18 @@ class Gemma2(Block):
     ACTIVATION = "gelu_pytorch_tanh"
 
     @classmethod
-    def settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+    def settings(cls, config: Terms) -> dict[str, Any]:
         return {
-            "attention_scale": float(config["query_pre_attn_scalar"]) ** -0.5,
-            "attention_softcap": float(config.get("attn_logit_softcapping") or 0.0),
-            "logits_softcap": float(config.get("final_logit_softcapping") or 0.0),
-            "embedding_scale": sqrt(config["hidden_size"]),
+            "attention_scale": config.count("query_pre_attn_scalar") ** -0.5,
+            "attention_softcap": config.number("attn_logit_softcapping", 0.0),
+            "logits_softcap": config.number("final_logit_softcapping", 0.0),
+            "embedding_scale": sqrt(config.count("hidden_size")),
             # The model's weights are what is added to 1.
             "norm_offset": 1.0,
         }
 
     @classmethod
-    def slides(cls, config: Mapping[str, Any], layer: int) -> bool:
+    def slides(cls, config: Terms, layer: int) -> bool:
         return layer % 2 == 0
 
     def activated(self, gate: Var) -> Any:
@@ -57,11 +57,11 @@ class Gemma3(Gemma2):
     HEAD_NORMS = True
 
     @classmethod
-    def settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+    def settings(cls, config: Terms) -> dict[str, Any]:
         local = rope_settings(config, "sliding_attention")
-        local_rope = read_rope(local, int(config["head_dim"]), 0)
+        local_rope = read_rope(local, config.count("head_dim"), 0)
         return {**super().settings(config), "local_rope": local_rope}
 
     @classmethod
-    def slides(cls, config: Mapping[str, Any], layer: int) -> bool:
-        return (layer + 1) % int(config.get("sliding_window_pattern") or 6) != 0
+    def slides(cls, config: Terms, layer: int) -> bool:
+        return (layer + 1) % config.count("sliding_window_pattern", 6) != 0

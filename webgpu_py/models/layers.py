@@ -6,7 +6,6 @@ from a configuration beyond the common, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +14,7 @@ from ..graph.values import Constant, TensorSpec
 if TYPE_CHECKING:
     from ..graph.builder import Graph, Var
     from .config import ModelConfig
+    from .terms import Terms
     from .weights import Weights
 
 
@@ -42,12 +42,12 @@ class Block:
     """Whether queries and keys are normalized head by head before they are rotated."""
 
     @classmethod
-    def settings(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+    def settings(cls, config: Terms) -> dict[str, Any]:
         """ModelConfig's fields that only this architecture reads from a `config.json`."""
         return {}
 
     @classmethod
-    def slides(cls, config: Mapping[str, Any], layer: int) -> bool:
+    def slides(cls, config: Terms, layer: int) -> bool:
         """Whether a layer has the sliding window, where the configuration does not say."""
         return True
 

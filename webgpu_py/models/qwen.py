@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .llama import Llama
+
+if TYPE_CHECKING:
+    from .terms import Terms
 
 
 class Qwen2(Llama):
     """Llama with biases of q, k and v, which `linear` adds because the file has them."""
 
     @classmethod
-    def slides(cls, config: Mapping[str, Any], layer: int) -> bool:
+    def slides(cls, config: Terms, layer: int) -> bool:
         wanted = bool(config.get("use_sliding_window", False))
-        return wanted and layer >= int(config.get("max_window_layers", 28))
+        return wanted and layer >= config.number("max_window_layers", 28)
 
 
 class Qwen3(Qwen2):

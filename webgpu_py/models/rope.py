@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log, pi, sqrt
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from ..errors import FormatError, UnsupportedModel
+from .terms import Terms
 
 ScalingKind = Literal["linear", "llama3", "yarn", "longrope"]
 KINDS: dict[str, ScalingKind] = {**{kind: kind for kind in get_args(ScalingKind)}, "su": "longrope"}
@@ -37,7 +37,7 @@ class RopeScaling:
     long_factor: tuple[float, ...] = ()
 
     @classmethod
-    def from_hf(cls, settings: Mapping[str, Any], max_position: int) -> RopeScaling | None:
+    def from_hf(cls, settings: Terms, max_position: int) -> RopeScaling | None:
         """The scaling of `rope_parameters`, None for none; UnsupportedModel names another kind."""
         name = str(settings.get("rope_type", settings.get("type", "default")))
         if name == "default":
@@ -47,24 +47,27 @@ class RopeScaling:
             raise UnsupportedModel(
                 f"rope scaling {name!r} is not supported; supported: {', '.join(KINDS)}"
             )
-        original = int(settings.get("original_max_position_embeddings") or max_position)
-        factor = settings.get("factor")
-        if factor is None:
-            factor = max_position / original if kind == "longrope" else 0.0
-        if not factor > 0:
-            raise FormatError(f"rope scaling {kind!r}: factor={factor}, must be above 0")
-        return cls(
+        original = settings.count("original_max_position_embeddings", max_position, least=2)
+        attention = settings.get("attention_factor")
+        found = cls(
             kind,
-            float(factor),
+            settings.number("factor", max_position / original if kind == "longrope" else None),
             original,
-            float(settings.get("low_freq_factor") or 1.0),
-            float(settings.get("high_freq_factor") or 4.0),
-            float(settings.get("beta_fast") or 32.0),
-            float(settings.get("beta_slow") or 1.0),
-            settings.get("attention_factor"),
-            tuple(float(f) for f in settings.get("short_factor", ())),
-            tuple(float(f) for f in settings.get("long_factor", ())),
+            settings.number("low_freq_factor", 1.0),
+            settings.number("high_freq_factor", 4.0),
+            settings.number("beta_fast", 32.0),
+            settings.number("beta_slow", 1.0),
+            None if attention is None else settings.number("attention_factor"),
+            settings.numbers("short_factor"),
+            settings.numbers("long_factor"),
         )
+        ordered = found.low_freq_factor < found.high_freq_factor
+        if not (found.factor > 0 and ordered and 0 < found.beta_slow < found.beta_fast):
+            raise FormatError(
+                f"rope scaling {name!r}: there must be a positive factor, a low_freq_factor below "
+                f"high_freq_factor and a beta_slow below beta_fast; seen {found}"
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,11 @@ class Rope:
 
     def __post_init__(self) -> None:
         """Refuse what can't be computed."""
-        if self.dim < 2 or self.dim % 2 or not self.theta > 0:
-            raise FormatError(f"rope: {self.dim} dimensions of base {self.theta}")
+        if self.dim < 2 or self.dim % 2 or not self.theta > 1:
+            raise FormatError(
+                f"rope: {self.dim} dimensions of base {self.theta}, must be an even number of them "
+                "and a base above 1"
+            )
         s = self.scaling
         if s is not None and s.kind == "longrope":
             counts = len(s.short_factor), len(s.long_factor)
@@ -147,7 +153,7 @@ def _llama3(inverse: np.ndarray, s: RopeScaling) -> np.ndarray:
     return np.asarray((1 - blend) * inverse / s.factor + blend * inverse)
 
 
-def rope_settings(config: Mapping[str, Any], layer_type: str = "full_attention") -> dict[str, Any]:
+def rope_settings(config: Terms, layer_type: str = "full_attention") -> Terms:
     """A `config.json`'s rotary settings for layers of one type.
 
     Newer files keep them in `rope_parameters`, some of them once a layer type; older ones in
@@ -155,22 +161,20 @@ def rope_settings(config: Mapping[str, Any], layer_type: str = "full_attention")
     """
     stored = config.get("rope_parameters") or {}
     if layer_type in stored:
-        return dict(stored[layer_type])
+        return Terms(stored[layer_type])
     if layer_type != "full_attention":
-        return {"rope_theta": config.get("rope_local_base_freq")}
+        return Terms(rope_theta=config.get("rope_local_base_freq"))
     outside = ("rope_theta", "original_max_position_embeddings", "partial_rotary_factor")
-    return {
-        **{name: config[name] for name in outside if name in config},
-        **(config.get("rope_scaling") or {}),
-        **stored,
-    }
+    found = Terms({name: config[name] for name in outside if name in config})
+    found.update(config.get("rope_scaling") or {})
+    found.update(stored)
+    return found
 
 
-def read_rope(settings: Mapping[str, Any], head_dim: int, max_position: int) -> Rope:
+def read_rope(settings: Terms, head_dim: int, max_position: int) -> Rope:
     """The rotation of layers with these settings."""
-    share = settings.get("partial_rotary_factor")
     return Rope(
-        head_dim if share is None else round(head_dim * float(share)),
-        float(settings.get("rope_theta") or 10000.0),
+        round(head_dim * settings.number("partial_rotary_factor", 1.0)),
+        settings.number("rope_theta", 10000.0),
         RopeScaling.from_hf(settings, max_position),
     )

@@ -1,0 +1,45 @@
+"""Every architecture in the browser: attention, rotation and token loop on the GPU."""
+
+import inspect
+
+import pytest
+
+from models.test_architectures import CONTEXT, GOLDENS, NAMES, assert_follows, follow, golden
+
+BODY = f"""
+import webgpu_py as wg
+from webgpu_py.llm import LLM
+
+{inspect.getsource(follow)}
+
+store = wg.__dict__
+if "_test_device" not in store:
+    store["_test_device"] = await wg.request_device("browser")
+llm = await LLM.load(data, device=store["_test_device"], context=context, quantize=None)
+found = await follow(llm, expected)
+llm.close()
+found
+"""
+
+
+@pytest.fixture(scope="module")
+def llm_gpu(browser, mounts, settings):
+    from browser.harness.gpu import Gpu
+    from webgpu_py.host.server import Server
+
+    with Server(dict(mounts), headers=dict(settings.headers)) as server:
+        gpu = Gpu(browser, server, packages=("tiktoken", "regex", "jinja2"))
+        yield gpu
+        gpu.close()
+
+
+@pytest.mark.parametrize("form", ["gguf", "folder"])
+@pytest.mark.parametrize("name", NAMES)
+def test_in_the_browser(llm_gpu, name, form):
+    folder, expected = GOLDENS / name, golden(name)
+    if form == "gguf":
+        data = folder.with_suffix(".gguf").read_bytes()
+    else:
+        data = {path.name: path.read_bytes() for path in folder.iterdir()}
+    found = llm_gpu.run(BODY, data=data, expected=expected, context=CONTEXT)
+    assert_follows(found, expected, 1e-4)
