@@ -96,6 +96,25 @@ def test_gguf_sentencepiece():
     assert by_default.encode("a b")[0] == 1
 
 
+def test_gguf_sentencepiece_of_gemma():
+    """No space in front; runs of spaces, line breaks and marks as user-defined tokens."""
+    golden = GOLDENS["gemma sentencepiece"]
+    metadata = {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": golden["tokens"],
+        "tokenizer.ggml.scores": golden["scores"],
+        "tokenizer.ggml.token_type": np.array(golden["kinds"]),
+        "tokenizer.ggml.add_space_prefix": False,
+        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.ggml.unknown_token_id": 0,
+    }
+    assert golden["kinds"].count(4) == 10
+    tokenizer = tokenizer_from_gguf(metadata)
+    assert different(tokenizer, TEXTS, golden) == []
+    for text in TEXTS:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
 def test_sentencepiece_without_prefix_and_with_tokens_of_its_own():
     """As Gemma has it: no space in front, runs of spaces and turn marks as user-defined tokens."""
     golden = GOLDENS["sentencepiece"]
@@ -115,6 +134,27 @@ def test_sentencepiece_without_prefix_and_with_tokens_of_its_own():
     assert tokenizer.decode(ids[:-1]) == "the   of"
     assert tokenizer.decode(tokenizer.encode(" a")) == " a"
     assert tokenizer.encode("a", add_bos=False) != tokenizer.encode(" a", add_bos=False)
+
+
+@pytest.mark.parametrize("arch", ["phi3", "llama"])
+def test_phi_3_drops_the_space_after_its_marks(arch):
+    golden = GOLDENS["sentencepiece"]
+    count = len(golden["tokens"])
+    metadata = {
+        "general.architecture": arch,
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": [*golden["tokens"], "<|user|>", "<|end|>"],
+        "tokenizer.ggml.scores": [*golden["scores"], 0.0, 0.0],
+        "tokenizer.ggml.token_type": np.array([*golden["kinds"], 3, 4]),
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.add_bos_token": False,
+    }
+    tokenizer = tokenizer_from_gguf(metadata)
+    words = tokenizer.encode("the of")
+    assert tokenizer.encode("<|user|>the of<|end|>") == [count, *words, count + 1]
+    spaced = tokenizer.encode("<|user|>\nthe of<|end|> \n")
+    assert (spaced == [count, *words, count + 1]) == (arch == "phi3")
+    assert tokenizer.encode("<s>\nthe of") != [1, *words]
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "smollm", "llama-bpe", "tekken", *SPACED])

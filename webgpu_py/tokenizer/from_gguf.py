@@ -20,6 +20,8 @@ Kinds: TypeAlias = NDArray[np.integer[Any]]
 PREFIX = "tokenizer.ggml."
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+KEEP_SPACE = ("<unk>", "<s>", "<|endoftext|>")
+"""Phi-3's special tokens that leave the white space after them alone."""
 
 
 def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
@@ -91,7 +93,12 @@ def _sentencepiece(metadata: Mapping[str, Any], names: Sequence[str], kinds: Kin
         ids,
         rank,
         byte_ids,
-        _added([token.replace(SPACE, " ") for token in tokens], kinds),
+        _added(
+            [token.replace(SPACE, " ") for token in tokens],
+            kinds,
+            # Phi-3's marks take the white space after them; no key says so.
+            rstrip=metadata.get("general.architecture") == "phi3",
+        ),
         _roles(metadata, add_bos=True),
         "always" if prefix else "never",
     )
@@ -112,10 +119,19 @@ def _raws(strings: Any) -> Iterable[bytes]:
     return (text.encode() for text in strings)
 
 
-def _added(tokens: Sequence[str], kinds: Kinds) -> list[AddedToken]:
+def _added(tokens: Sequence[str], kinds: Kinds, rstrip: bool = False) -> list[AddedToken]:
     """Tokens that are found in text as they stand; user-defined ones are shown in output."""
     found = np.flatnonzero(np.isin(kinds, (UNKNOWN, CONTROL, USER_DEFINED))).tolist()
-    return [AddedToken(tokens[i], i, bool(kinds[i] != USER_DEFINED)) for i in found if tokens[i]]
+    return [
+        AddedToken(
+            tokens[i],
+            i,
+            control=bool(kinds[i] != USER_DEFINED),
+            rstrip=rstrip and tokens[i] not in KEEP_SPACE,
+        )
+        for i in found
+        if tokens[i]
+    ]
 
 
 def _roles(metadata: Mapping[str, Any], add_bos: bool) -> Roles:

@@ -106,7 +106,7 @@ def finish(tokenizer):
     }
 
 
-def trained_sentencepiece():
+def trained_sentencepiece(**options):
     """The real thing: pieces, scores and types as a GGUF file has them."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -121,6 +121,7 @@ def trained_sentencepiece():
         allow_whitespace_only_pieces=True,
         minloglevel=2,
         num_threads=1,
+        **options,
     )
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     ids = range(processor.vocab_size())
@@ -129,6 +130,8 @@ def trained_sentencepiece():
         if processor.is_unknown(i)
         else 3
         if processor.is_control(i)
+        else 4
+        if processor.id_to_piece(i) in options.get("user_defined_symbols", ())
         else 6 * processor.is_byte(i) or 1
         for i in ids
     ]
@@ -175,6 +178,15 @@ def main():
         ),
         "gemma": spaced(replace, pre_tokenizers.Split(" ", "merged_with_previous")),
         "sentencepiece": trained_sentencepiece(),
+        "gemma sentencepiece": trained_sentencepiece(
+            add_dummy_prefix=False,
+            user_defined_symbols=[
+                "<end_of_turn>",
+                *(SPACE * n for n in range(2, 9)),
+                "\n\n",
+                "<b>",
+            ],
+        ),
         "smollm2": smollm2(sys.argv[1]),
     }
     packed = json.dumps(goldens, ensure_ascii=False, separators=(",", ":")).encode()
