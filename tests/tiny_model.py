@@ -41,8 +41,8 @@ def quantized(kind, matrix):
     return b"".join(a.tobytes() + b.tobytes() for a, b in zip(d, packed, strict=True))
 
 
-def tiny_gguf(arch="llama", kind="Q4_0", tied=True, seed=0):
-    """The file's bytes."""
+def tiny_gguf(arch="llama", kind="Q4_0", tied=True, seed=0, ffn=FFN):
+    """The file's bytes; `ffn` is the hidden width of its MLPs, for files with more weights."""
     rng = np.random.default_rng(seed)
     tokens = [*_byte_letters().values(), *SPECIAL, "th"]
     vocabulary = len(tokens)
@@ -51,7 +51,7 @@ def tiny_gguf(arch="llama", kind="Q4_0", tied=True, seed=0):
         f"{arch}.block_count": LAYERS,
         f"{arch}.context_length": CONTEXT,
         f"{arch}.embedding_length": HIDDEN,
-        f"{arch}.feed_forward_length": FFN,
+        f"{arch}.feed_forward_length": ffn,
         f"{arch}.attention.head_count": HEADS,
         f"{arch}.attention.head_count_kv": KV_HEADS,
         f"{arch}.attention.key_length": HEAD_DIM,
@@ -91,9 +91,9 @@ def tiny_gguf(arch="llama", kind="Q4_0", tied=True, seed=0):
             tensors[blk + "attn_q_norm.weight"] = vector(HEAD_DIM)
             tensors[blk + "attn_k_norm.weight"] = vector(HEAD_DIM)
         tensors[blk + "attn_output.weight"] = matrix(HIDDEN, HEADS * HEAD_DIM)
-        tensors[blk + "ffn_gate.weight"] = matrix(FFN, HIDDEN)
-        tensors[blk + "ffn_up.weight"] = matrix(FFN, HIDDEN)
-        tensors[blk + "ffn_down.weight"] = matrix(HIDDEN, FFN)
+        tensors[blk + "ffn_gate.weight"] = matrix(ffn, HIDDEN)
+        tensors[blk + "ffn_up.weight"] = matrix(ffn, HIDDEN)
+        tensors[blk + "ffn_down.weight"] = matrix(HIDDEN, ffn)
     tensors["output_norm.weight"] = vector(HIDDEN)
     if not tied:
         tensors["output.weight"] = matrix(vocabulary, HIDDEN, 8.0)

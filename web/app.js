@@ -86,6 +86,13 @@ async function connect(name) {
   return connection;
 }
 
+/** @param {string} message of what does not keep the model from running */
+function warn(message) {
+  const close = () => (byId('warning').hidden = true);
+  byId('warning').replaceChildren(el('span', {}, message), el('button', { type: 'button', class: 'quiet', 'aria-label': 'Hide this notice', onclick: close }, '✕'));
+  byId('warning').hidden = false;
+}
+
 /** @param {FileSource} source */
 async function openSource(source) {
   opening?.abort(new WebGPUPyError('Cancelled', 'Another file was chosen.'));
@@ -93,14 +100,14 @@ async function openSource(source) {
   const name = source.file?.name ?? fileName(source.url ?? '');
   current = source;
   chat.stop();
-  byId('error').hidden = true;
+  byId('error').hidden = byId('warning').hidden = true;
   byId('model-name').textContent = name;
   showView('');
   stages.reset();
   setState('loading');
   try {
     const to = await connect(name);
-    const opened = await load(source.file ?? source.url ?? '', { connection: to, device: deviceKind, signal, onProgress: (/** @type {any} */ p) => stages.show(p) });
+    const opened = await load(source.file ?? source.url ?? '', { connection: to, device: deviceKind, signal, onWarning: warn, onProgress: (/** @type {any} */ p) => stages.show(p) });
     stages.finish();
     document.title = `${name} · webgpu_py`;
     if (opened.info.kind === 'program') program.open(opened);

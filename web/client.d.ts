@@ -12,7 +12,7 @@ export class WebGPUPyError extends Error {
 }
 
 export interface Progress {
-  /** python, packages, webgpu_py, header, tokenizer, weights, kernels, … */
+  /** python, packages, webgpu_py, download, header, tokenizer, weights, kernels, … */
   stage: string;
   /** Bytes (or items) done in this stage. */
   loaded: number;
@@ -24,10 +24,14 @@ export interface Progress {
 
 export interface LoadOptions {
   onProgress?: (progress: Progress) => void;
-  /** Ends the download or the load; the call rejects with its reason. */
+  /** Hears what does not keep the model from loading, such as a full browser; else the console does. */
+  onWarning?: (message: string) => void;
+  /** Ends the download or the load; the call rejects with its reason. What has arrived is kept. */
   signal?: AbortSignal;
   /** `cpu` computes with NumPy: right, very slow, and without WebGPU. */
   device?: 'browser' | 'cpu';
+  /** SHA-256 of the file: another content is refused and not kept. */
+  sha256?: string;
   /** Tokens that prompt and answer share. */
   context?: number;
   /** Where worker.js is, when a bundler moved it. */
@@ -35,6 +39,21 @@ export interface LoadOptions {
   /** A worker to re-use; what was open in it is closed. */
   connection?: Connection;
 }
+
+/** A file kept in this browser, `stored` bytes of it; `saved` is when it was complete (ms since 1970). */
+export interface CachedFile {
+  url: string;
+  nbytes: number | null;
+  stored: number;
+  complete: boolean;
+  saved: number | null;
+}
+
+/** Files that `load` keeps in this browser, the latest first. */
+export function cached(): Promise<CachedFile[]>;
+
+/** Removes what is kept of an address, whole or in part. */
+export function forget(url: string | URL): Promise<void>;
 
 /** Loads a GGUF model or an ExecuTorch program (.pte) from an address, a File or a Blob. */
 export function load(source: string | URL | Blob, options?: LoadOptions): Promise<LanguageModel | Program>;

@@ -3,13 +3,14 @@
 import { completions } from './completions.js';
 import { Connection } from './connection.js';
 import { diagnose } from './js/bridge.js';
+import { cached, forget } from './js/cache.js';
 import { LANGUAGE_PACKAGES, WebGPUPyError, isProgram } from './protocol.js';
 
-export { Connection, WebGPUPyError };
+export { Connection, WebGPUPyError, cached, forget };
 
 /** Loads a GGUF model or an ExecuTorch program: an address, a File or a Blob. */
 export async function load(source, options = {}) {
-  const { device = 'browser', context, onProgress, signal, workerURL } = options;
+  const { device = 'browser', context, sha256, onProgress, onWarning, signal, workerURL } = options;
   signal?.throwIfAborted();
   const problem = device === 'cpu' ? null : await diagnose();
   if (problem) throw new WebGPUPyError(problem.code, problem.message);
@@ -22,7 +23,7 @@ export async function load(source, options = {}) {
   try {
     await connection.ready;
     signal?.removeEventListener('abort', giveUp);
-    const opened = await connection.call('open', { source: given, device, options: { context } }, { signal, onProgress });
+    const opened = await connection.call('open', { source: given, device, sha256, options: { context } }, { signal, onProgress, onWarning });
     return opened.kind === 'program' ? new Program(connection, opened) : new LanguageModel(connection, opened);
   } catch (error) {
     if (!options.connection) connection.close();

@@ -7,6 +7,7 @@ import { MESSAGES_VERSION, METHODS, START_ID, WebGPUPyError, messageToPage } fro
  * @typedef {object} CallOptions
  * @property {AbortSignal} [signal]
  * @property {(progress: Progress) => void} [onProgress]
+ * @property {(message: string) => void} [onWarning]  by default the console hears it
  * @property {(event: any) => void} [onEvent]
  *
  * @typedef {CallOptions & {resolve: (value: any) => void, reject: (reason: any) => void}} Pending
@@ -83,6 +84,7 @@ export class Connection {
     if (message.kind === 'failed') return this.#end(message.error.message, message.error.code);
     const call = this.pending.get(message.id);
     if (message.kind === 'progress') (message.id === START_ID ? this : call)?.onProgress?.(message.progress);
+    else if (message.kind === 'warning') (call?.onWarning ?? console.warn)(message.message);
     else if (message.kind === 'event') call?.onEvent?.(message.event);
     else if (message.kind === 'result') call?.resolve(message.value);
     else call?.reject(new WebGPUPyError(message.error.code, message.error.message));

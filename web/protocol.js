@@ -4,12 +4,12 @@
 export { WebGPUPyError } from './js/errors.js';
 
 /** Changed with every change of the messages below; a page and a worker of two releases refuse each other. */
-export const MESSAGES_VERSION = 1;
+export const MESSAGES_VERSION = 2;
 
 /** What a page may ask its worker for; each is a method of webgpu_py/page.py's service. */
 export const METHODS = Object.freeze([
   'device', // () -> {info, limits, features}
-  'open', // ({source, options}) -> {kind: 'program' | 'model', ...}
+  'open', // ({source, device, sha256, options}) -> {kind: 'program' | 'model', ...}
   'look', // ({prompt}) -> tokens, first layer, kernels, memory
   'run', // ({method, inputs, profile}) -> outputs of a program
   'reset', // () -> a program's caches, or a conversation, are as at first
@@ -30,12 +30,13 @@ export const METHODS = Object.freeze([
  * @typedef {{kind: 'ready', info: {pyodide: string, version: string}}
  *   | {kind: 'failed', error: ErrorRecord}
  *   | {kind: 'progress', id: number, progress: Progress}
+ *   | {kind: 'warning', id: number, message: string}
  *   | {kind: 'event', id: number, event: any}
  *   | {kind: 'result', id: number, value: any}
  *   | {kind: 'error', id: number, error: ErrorRecord}} ToPage
  *
  * @typedef {object} Progress
- * @property {string} stage    python | packages | webgpu_py | header | weights | kernels ...
+ * @property {string} stage    python | packages | webgpu_py | download | header | weights | kernels ...
  * @property {number} loaded   bytes or items done in this stage
  * @property {number} total    0 when it is not known yet
  * @property {'bytes'|'items'} [unit]
@@ -65,6 +66,7 @@ const TO_PAGE = {
   ready: (m) => typeof m.info === 'object',
   failed: (m) => isErrorRecord(m.error),
   progress: (m) => Number.isSafeInteger(m.id) && typeof m.progress?.stage === 'string',
+  warning: (m) => isId(m.id) && typeof m.message === 'string',
   event: (m) => isId(m.id),
   result: (m) => isId(m.id),
   error: (m) => isId(m.id) && isErrorRecord(m.error),

@@ -3,7 +3,7 @@
 import { bootPyodide } from './boot.js';
 import * as jsHalf from './js/bridge.js';
 import { decode, encode, transferable } from './lib/arrays.js';
-import { openCounted } from './lib/opened.js';
+import { openGiven, packagesFor } from './lib/opened.js';
 import { pythonFiles } from './python-files.js';
 import { MESSAGES_VERSION, START_ID, WebGPUPyError, errorRecord, messageToWorker } from './protocol.js';
 
@@ -79,21 +79,40 @@ async function call({ id, method, args }) {
 }
 
 async function answer(id, method, args, signal) {
+  return args.source ? await answerWithSource(id, method, args, signal) : await ask(id, method, args, signal);
+}
+
+async function answerWithSource(id, method, args, signal, again = false) {
+  if (!started) throw new WebGPUPyError('WebGPUPyError', 'The worker was not started.');
+  const { py } = await started;
+  signal.throwIfAborted();
+  const source = await openGiven(args.source, {
+    signal,
+    onProgress: (progress) => post({ kind: 'progress', id, progress: { stage: 'download', unit: 'bytes', ...progress } }),
+    onWarning: (message) => post({ kind: 'warning', id, message }),
+  });
+  const handle = jsHalf.addSource(source);
+  try {
+    const packages = packagesFor(source);
+    if (packages.length) await py.loadPackage(packages, { messageCallback: () => {} });
+    const { name, nbytes, sha256 = null } = source;
+    return await ask(id, method, { ...args, source: { handle, name, nbytes, sha256 } }, signal);
+  } catch (error) {
+    jsHalf.dropSource(handle);
+    // The file changed while it was read: what was taken of it is worthless, a second reading is not.
+    if (!source.restart || again || signal.aborted) throw error;
+    return await answerWithSource(id, method, args, signal, true);
+  }
+}
+
+async function ask(id, method, args, signal) {
   if (!started) throw new WebGPUPyError('WebGPUPyError', 'The worker was not started.');
   const { py, service } = await started;
   signal.throwIfAborted();
-  let stage = 'file';
-  const progress = (p) => post({ kind: 'progress', id, progress: p });
-  const arrived = (p) => ['file', 'weights'].includes(stage) && progress({ ...p, stage });
-  const given = args.source ? { ...args, source: await openCounted(args.source, jsHalf, signal, arrived) } : args;
-  if (given.source?.packages.length) await py.loadPackage(given.source.packages, { messageCallback: () => {} });
-  const { json, buffers } = encode(given);
+  const { json, buffers } = encode(args);
   const emit = (text) => {
     const event = JSON.parse(text);
-    if (!('progress' in event)) return post({ kind: 'event', id, event });
-    stage = event.progress.stage;
-    // The source counts weights as they arrive, Python whole tensors.
-    if (stage !== 'weights') progress(event.progress);
+    post('progress' in event ? { kind: 'progress', id, progress: event.progress } : { kind: 'event', id, event });
   };
   const cancel = () => service.cancel(id);
   signal.addEventListener('abort', cancel);

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from .errors import FeatureMissing, LimitExceeded, VersionMismatch, error_of_code
+from .errors import FeatureMissing, LimitExceeded, NetworkError, VersionMismatch, error_of_code
 from .generation import GenerationOptions, Piece
 from .graph.limits import Limits
 from .graph.plan import PipelineSpec, Plan
@@ -24,7 +24,11 @@ PROTOCOL_VERSION = 1
 
 JS_MODULES = (
     "errors",
+    "http",
     "sources",
+    "stores",
+    "cache",
+    "download",
     "device",
     "buffers",
     "plans",
@@ -119,14 +123,14 @@ class BrowserBridge:
         Errors: VersionMismatch, NoWebGPU, InsecureContext, NoAdapter.
         """
         if half is None:
-            half = await _registered_half()
+            half = await registered_half()
         theirs = int(half.PROTOCOL_VERSION)
         if theirs != PROTOCOL_VERSION:
             raise VersionMismatch(
                 f"the JavaScript half speaks protocol {theirs}, the Python half "
                 f"{PROTOCOL_VERSION}; reload so that both come from one release"
             )
-        opened = (await _settled(half.open(_to_js(options)))).to_py()
+        opened = (await settled(half.open(_to_js(options)))).to_py()
         return cls(half, opened, opened["device"])
 
     async def create_buffers(self, nbytes: Sequence[int], labels: Sequence[str]) -> list[int]:
@@ -229,7 +233,7 @@ class BrowserBridge:
     async def _call(self, name: str, *args: Any) -> Any:
         self.crossings += 1
         ready = [a if isinstance(a, (int, float, str, np.ndarray)) else _to_js(a) for a in args]
-        return await _settled(getattr(self._half, name)(self._device, *ready))
+        return await settled(getattr(self._half, name)(self._device, *ready))
 
 
 def _to_js(value: Any) -> Any:
@@ -256,7 +260,8 @@ def _checked(call: Any) -> Any:
         raise _translated(error) from None
 
 
-async def _settled(promise: Awaitable[Any]) -> Any:
+async def settled(promise: Awaitable[Any]) -> Any:
+    """What a JavaScript promise resolves to; an error with a known code as ours."""
     from pyodide.ffi import JsException
 
     try:
@@ -267,10 +272,15 @@ async def _settled(promise: Awaitable[Any]) -> Any:
 
 def _translated(error: Any) -> BaseException:
     code = getattr(error, "code", None)
-    return error_of_code(code, str(error.message)) if isinstance(code, str) else error
+    if not isinstance(code, str):
+        return cast(BaseException, error)
+    found, status = error_of_code(code, str(error.message)), getattr(error, "status", None)
+    if isinstance(found, NetworkError) and isinstance(status, int):
+        found.status = status
+    return found
 
 
-async def _registered_half() -> Any:
+async def registered_half() -> Any:
     """The JavaScript half: registered by the page's worker, else loaded from the package."""
     try:
         import _webgpu_py_js
@@ -329,7 +339,7 @@ class BrowserRequest:
 
     async def next(self) -> Piece | None:
         """See Request: one crossing a piece."""
-        step = (await _settled(self._request.next())).to_py()
+        step = (await settled(self._request.next())).to_py()
         if not step["done"]:
             found = step["value"]
             top = [(int(t), float(p)) for t, p in found["top"]]
@@ -341,37 +351,6 @@ class BrowserRequest:
     def cancel(self) -> None:
         """See Request."""
         self._request.cancel()
-
-
-class BrowserSource:
-    """Bytes that JavaScript holds or fetches: a URL, a dropped file, a cached download."""
-
-    def __init__(self, half: Any, handle: int, name: str, nbytes: int) -> None:
-        self._half = half
-        self.handle = handle
-        self.name = name
-        self.nbytes = nbytes
-
-    async def read(self, offset: int, nbytes: int) -> bytes:
-        """Exactly `nbytes` bytes from `offset`; FormatError, NetworkError."""
-        found = await _settled(self._half.readSource(self.handle, offset, nbytes))
-        return cast(bytes, found.to_bytes())
-
-    def close(self) -> None:
-        """Let JavaScript forget the source."""
-        self._half.dropSource(self.handle)
-
-
-async def open_url(url: str) -> BrowserSource:
-    """A URL as a source: read in ranges where the server has them. NetworkError, FormatError."""
-    half = await _registered_half()
-    found = (await _settled(half.openUrl(url))).to_py()
-    return BrowserSource(half, found["handle"], found["name"], found["nbytes"])
-
-
-async def adopt_source(handle: int, name: str, nbytes: int) -> BrowserSource:
-    """A source that the page's worker has registered with the JavaScript half already."""
-    return BrowserSource(await _registered_half(), handle, name, nbytes)
 
 
 def heap_nbytes() -> int:

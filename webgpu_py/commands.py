@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from .bridge import heap_nbytes, open_url
+from .bridge import heap_nbytes
+from .browser_source import open_url
 from .conformance import run_case
 from .device import Device, request_device
 from .errors import ShapeError
 from .formats.gguf import read_gguf
 from .graph.values import Source
 from .llm import LLM
+from .model_files import is_folder
 from .models.first_layer import build_first_layer, check_first_layer
 from .program import load
 from .tokenizer import tokenizer_from_gguf
@@ -59,8 +61,8 @@ async def run_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[s
     """`run_program` in the browser: `model`, `external` (URLs), `method`, `inputs`."""
     return await run_program(
         await shared_device("browser"),
-        await open_url(args["model"]),
-        [await open_url(url) for url in args["external"]],
+        await open_url(args["model"], keep=False),
+        [await open_url(url, keep=False) for url in args["external"]],
         args["method"],
         args["inputs"],
     )
@@ -71,7 +73,7 @@ async def conformance_entry(args: dict[str, Any], emit: Callable[[Any], None]) -
     files: dict[str, str] = args["files"]
 
     async def read(name: str) -> bytes:
-        source = await open_url(files[name])
+        source = await open_url(files[name], keep=False)
         try:
             return await source.read(0, source.nbytes)
         finally:
@@ -83,7 +85,7 @@ async def conformance_entry(args: dict[str, Any], emit: Callable[[Any], None]) -
 
 async def generate_text(
     device: Device,
-    source: Source,
+    source: Source | str,
     prompt: str,
     chat: bool,
     options: Mapping[str, Any],
@@ -119,10 +121,11 @@ async def generate_text(
 
 
 async def generate_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, Any]:
-    """`generate_text` in the browser: `model` (URL), `prompt`, `chat`, `options`."""
+    """`generate_text` in the browser: `model` (URL), `file` in it, `prompt`, `chat`, `options`."""
+    model = args["model"] + args["file"]
     return await generate_text(
         await shared_device("browser"),
-        await open_url(args["model"]),
+        model if is_folder(model) else await open_url(model, keep=False),
         args["prompt"],
         args["chat"],
         args["options"],
@@ -132,7 +135,7 @@ async def generate_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> d
 
 async def first_layer_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, Any]:
     """Layer 0 of `model` (URL) for `prompt`, checked against float64: what `make demo` prints."""
-    device, source = await shared_device("browser"), await open_url(args["model"])
+    device, source = await shared_device("browser"), await open_url(args["model"], keep=False)
     emit({"stage": "reading the header"})
     file = await read_gguf(source)
     tokenizer = tokenizer_from_gguf(file.metadata)

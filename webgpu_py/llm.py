@@ -29,6 +29,7 @@ from .models.safetensors_weights import Quantize
 from .models.stored_model import StoredModel
 from .models.weights import GGUFWeights
 from .quant.snr import Snr
+from .sources import check_sha256, close_sources, fetch_whole, give_up
 from .tokenizer import Tokenizer
 
 CHUNKS = (1, 8, 32, 128)
@@ -98,6 +99,7 @@ class LLM:
         decoder: Decoder,
         stored: StoredModel,
         generator: Generator,
+        sources: Sequence[Source],
     ) -> None:
         self.device = device
         self.session = session
@@ -106,6 +108,7 @@ class LLM:
         self.tokenizer = stored.tokenizer
         self._generator = generator
         self._stored = stored
+        self._sources = sources
         self._template = stored.template
         self._current: Stream | None = None
         self.load_ms = 0.0
@@ -120,6 +123,7 @@ class LLM:
         device: Device | None = None,
         context: int | None = None,
         quantize: Quantize | None = "q4",
+        sha256: str | None = None,
         progress: Progress | None = None,
     ) -> LLM:
         """Load a GGUF, a Hugging Face folder or what `save` wrote.
@@ -129,36 +133,46 @@ class LLM:
         to F32, F16 and BF16 matrices of safetensors files on the device: "q4" is 4 bits for layers
         and 8 for embedding and output, "q8" 8 bits for all, None keeps them. `context` is the
         number of tokens prompt and answer share, by default what the model was trained for, at
-        most 4096. `progress(stage, done, total)` hears "header" and "weights" in bytes.
+        most 4096. `progress(stage, done, total)` hears "header" and "weights" in bytes. With
+        `sha256` a model of one file has that hash or is refused, and a browser keeps nothing of it.
 
         The header decides first: UnsupportedModel names an architecture or weight type that is
         not run, FormatError a file or tensor that is missing, LimitExceeded a tensor that does not
-        fit, before any weight is read.
+        fit, before any weight is read. A browser keeps what it downloads: a cut download goes on
+        at the next load, and a whole one needs no network.
         """
         from .model_files import open_model
 
         started = time.perf_counter()
         if device is None:
             device = await request_device("browser" if sys.platform == "emscripten" else "cpu")
-        stored = await open_model(source, quantize)
-        if progress:
-            progress("header", stored.header_nbytes, stored.header_nbytes)
-        rows = _context(stored.config, context)
-        chunk = max(c for c in CHUNKS if c <= rows)
-        decoder = build_decoder(stored.config, stored.weights, rows, chunk)
-        session = await Session.build(
-            device,
-            decoder.graph.ir,
-            progress=(lambda d, t: progress("weights", d, t)) if progress else None,
-        )
+        opened: list[Source] = []
         try:
-            generator = await make_generator(device, session, decoder, stored.tokenizer)
-            llm = cls(device, session, decoder, stored, generator)
-            if not isinstance(stored.weights, GGUFWeights):
-                llm.quantization = await stored.weights.losses(session)
-        except BaseException:
-            session.close()
+            stored = await open_model(source, quantize, opened)
+            if progress:
+                progress("header", stored.header_nbytes, stored.header_nbytes)
+            rows = _context(stored.config, context)
+            chunk = max(c for c in CHUNKS if c <= rows)
+            decoder = build_decoder(stored.config, stored.weights, rows, chunk)
+            session = await Session.build(
+                device,
+                decoder.graph.ir,
+                progress=(lambda d, t: progress("weights", d, t)) if progress else None,
+            )
+            try:
+                if sha256 is not None:
+                    await check_sha256(_only(source, opened), sha256)
+                generator = await make_generator(device, session, decoder, stored.tokenizer)
+                llm = cls(device, session, decoder, stored, generator, opened)
+                if not isinstance(stored.weights, GGUFWeights):
+                    llm.quantization = await stored.weights.losses(session)
+            except BaseException:
+                session.close()
+                raise
+        except BaseException as error:
+            await give_up(opened, error)
             raise
+        fetch_whole(opened)
         llm.load_ms = 1e3 * (time.perf_counter() - started)
         return llm
 
@@ -239,6 +253,15 @@ class LLM:
         self.cancel()
         self._generator.close()
         self.session.close()
+        close_sources(self._sources)
+
+
+def _only(given: Any, opened: Sequence[Source]) -> Source:
+    """The one file that a model is, for a hash of it; FormatError for a folder."""
+    if isinstance(given, Mapping) or len(opened) > 1:
+        raise FormatError("sha256 is the hash of one file, this model has several")
+    found: Source = opened[0] if opened else given
+    return found
 
 
 def _context(config: ModelConfig, wanted: int | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from .models.checkpoint import ModelFiles
 from .models.packed_file import is_packed
 from .models.safetensors_weights import Quantize
 from .models.stored_model import StoredModel, checkpoint_model, gguf_model, packed_model
-from .program import open_any
+from .program import is_address, open_any
 from .sources import FileSource
 
 WEIGHTS, INDEX = ".safetensors", ".safetensors.index.json"
@@ -80,9 +79,7 @@ class Noting:
         return source
 
 
-async def open_model(
-    given: Any, quantize: Quantize | None, opened: list[Source]
-) -> StoredModel:
+async def open_model(given: Any, quantize: Quantize | None, opened: list[Source]) -> StoredModel:
     """A model from a file, a folder, or several files by name; no weight is read.
 
     Sources that are opened on the way are added to `opened`, also when it ends in an error.
@@ -130,7 +127,7 @@ def _folder(given: Any) -> tuple[ModelFiles | None, str | None]:
     text = os.fspath(given)
     if os.path.isdir(text):
         return Folder(Path(text)), None
-    on_web = sys.platform == "emscripten" and not os.path.exists(text)
+    on_web = is_address(text)
     place = urlsplit(text).path if on_web else text
     if place.endswith((WEIGHTS, INDEX)):
         name = place.rsplit("/", 1)[-1]

@@ -18,10 +18,11 @@ import numpy as np
 
 import webgpu_py
 
-from .bridge import adopt_source
+from .browser_source import adopt_source
 from .device import Device, request_device
 from .errors import Cancelled, DeviceLost, FormatError, WebGPUPyError
 from .graph.values import Source
+from .sources import check_sha256, give_up
 
 SNIFFED = 8
 
@@ -126,15 +127,25 @@ class Service:
         """Open a file by its first bytes; what was open before is closed."""
         await self.close()
         given = args["source"]
-        source = await adopt_source(given["handle"], given["name"], given["nbytes"])
+        source = await adopt_source(
+            given["handle"], given["name"], given["nbytes"], given["sha256"]
+        )
         self._close_source = source.close
         try:
             opener = await _opener(source)
             device = await self._granted(args.get("device", "browser"))
             opened: Opened = await opener(source, device, args.get("options", {}), call)
-        except BaseException:
-            source.close()
+            if sha256 := args.get("sha256"):
+                call.progress("hash")
+                try:
+                    await check_sha256(source, sha256)
+                except BaseException:
+                    opened.close()
+                    raise
+        except BaseException as error:
+            await give_up([source], error)
             raise
+        source.fetch_all()
         self._opened = opened
         facts = {"kind": opened.kind, "name": source.name, "nbytes": source.nbytes}
         return facts | opened.description()

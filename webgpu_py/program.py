@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .bridge import open_url
+from .browser_source import open_url
 from .device import Device
 from .errors import FormatError, UnsupportedOperator
 from .formats import pte_records as pte
@@ -21,11 +21,12 @@ from .formats.vk_graph import read_vk_graph
 from .graph.operator import operator_names
 from .graph.session import Session
 from .graph.values import Bool, Double, GraphIR, Int, Source, String
+from .http_source import open_http
 from .method import Method, Result
 from .portable import missing
 from .program_steps import bind, kept_values
 from .program_values import initial_values
-from .sources import open_source
+from .sources import close_sources, fetch_whole, give_up, open_source
 
 __all__ = ["BACKEND_ID", "Method", "Program", "Result", "delegate_graphs", "load"]
 
@@ -88,7 +89,7 @@ class Program:
         """Free everything on the device, and close the files that `load` opened."""
         for method in self.methods.values():
             method.close()
-        _close(self._sources)
+        close_sources(self._sources)
 
 
 async def load(
@@ -131,11 +132,12 @@ async def load(
         for name, method in methods.items():
             for graph in graphs[name]:
                 method.sessions.append(await Session.build(device, graph, limits))
-    except BaseException:
+    except BaseException as error:
         for method in methods.values():
             method.close()
-        _close(owned)
+        await give_up(owned, error)
         raise
+    fetch_whole(owned)
     return Program(records, methods, owned)
 
 
@@ -147,17 +149,18 @@ def _beside(source: Any) -> list[str]:
 
 
 async def open_any(given: Any) -> Source:
-    """A source; in a browser a string is a URL, unless the file system of Pyodide has the path."""
-    if sys.platform == "emscripten" and isinstance(given, str) and not os.path.exists(given):
-        return await open_url(given)
+    """A source: an address is read from its server, as is in a browser any path of no file."""
+    if is_address(given):
+        in_browser = sys.platform == "emscripten"
+        return await open_url(given) if in_browser else await open_http(given)
     return open_source(given)
 
 
-def _close(sources: Sequence[Source]) -> None:
-    for source in sources:
-        close = getattr(source, "close", None)
-        if close is not None:
-            close()
+def is_address(given: Any) -> bool:
+    """Whether a string is a URL; in a browser it may be a relative one."""
+    if not isinstance(given, str):
+        return False
+    return "://" in given or (sys.platform == "emscripten" and not os.path.exists(given))
 
 
 async def delegate_graphs(records: pte.PteProgram) -> dict[str, list[GraphIR]]:

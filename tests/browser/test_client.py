@@ -203,7 +203,8 @@ def test_every_message_survives_the_structured_clone(scripted):
           ...p.METHODS.map((method) => ({kind: 'call', id: 1, method, args: {inputs: [array]}})),
           {kind: 'cancel', id: 1}];
         const toPage = [{kind: 'ready', info: {}}, {kind: 'failed', error},
-          {kind: 'progress', id: 0, progress}, {kind: 'event', id: 1, event: {text: 'x'}},
+          {kind: 'progress', id: 0, progress}, {kind: 'warning', id: 1, message: 'x'},
+          {kind: 'event', id: 1, event: {text: 'x'}},
           {kind: 'result', id: 1, value: array}, {kind: 'error', id: 1, error}];
         const garbage = [null, 1, 'start', {}, {kind: 'call', id: 1, method: 'eval'},
           {kind: 'constructor'}, {kind: 'call', id: -1, method: 'run'}];

@@ -35,7 +35,8 @@ def answered(request, browser, mounts, settings):
 
 async def answer(url, prompt, count):
     import webgpu_py as wg
-    from webgpu_py.bridge import heap_nbytes, open_url
+    from webgpu_py.bridge import heap_nbytes
+    from webgpu_py.browser_source import open_url
     from webgpu_py.llm import LLM
 
     device = await wg.request_device("browser")
@@ -43,7 +44,7 @@ async def answer(url, prompt, count):
     before = heap_nbytes()
     stages = []
     llm = await LLM.load(
-        source, device=device, context=512, progress=lambda s, d, t: stages.append((s, d, t))
+        source, device=device, context=512, progress=lambda *at: stages.append((*at, heap_nbytes()))
     )
     grown = heap_nbytes() - before
     weights = llm.memory()["weights"]

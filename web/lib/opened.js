@@ -1,38 +1,33 @@
-// In the worker: what a page points at (a URL, a dropped file) as a source that reports its bytes.
-import { blobSource, urlSource } from '../js/sources.js';
+// In the worker: what a page points at (a URL, a dropped file) as a source for Python and the GPU.
+import { cachedSource } from '../js/download.js';
+import { blobSource } from '../js/sources.js';
 import { WebGPUPyError, isProgram, LANGUAGE_PACKAGES } from '../protocol.js';
 
 let blocked = '';
 self.addEventListener('securitypolicyviolation', (event) => (blocked = event.blockedURI));
 
 /**
+ * @typedef {object} DownloadOptions
+ * @property {AbortSignal} signal
+ * @property {(progress: {loaded: number, total: number}) => void} onProgress
+ * @property {(message: string) => void} onWarning
+ *
  * @param {{url?: string, file?: File}} given
- * @param {{addSource: (source: any) => number}} half
- * @param {AbortSignal} signal
- * @param {(progress: Omit<import('../protocol.js').Progress, 'stage'>) => void} report
+ * @param {DownloadOptions} options
+ * @returns {Promise<any>} a source; a URL's is kept in this browser
  */
-export async function openCounted(given, half, signal, report) {
-  const source = given.file ? blobSource(given.file) : await openURL(String(given.url), signal);
-  let loaded = 0;
-  const counted = {
-    name: source.name,
-    nbytes: source.nbytes,
-    async read(offset, nbytes) {
-      signal.throwIfAborted();
-      const bytes = await source.read(offset, nbytes);
-      loaded += nbytes;
-      report({ loaded: Math.min(loaded, source.nbytes), total: source.nbytes, unit: 'bytes', file: source.name });
-      return bytes;
-    },
-  };
-  const packages = isProgram(source.name) ? [] : LANGUAGE_PACKAGES;
-  return { handle: half.addSource(counted), name: source.name, nbytes: source.nbytes, packages };
+export async function openGiven(given, options) {
+  return given.file ? blobSource(given.file) : await openURL(String(given.url), options);
 }
 
-async function openURL(url, signal) {
+/** @param {{name: string}} source @returns {readonly string[]} packages that reading it needs */
+export const packagesFor = (source) => (isProgram(source.name) ? [] : LANGUAGE_PACKAGES);
+
+/** @param {string} url @param {DownloadOptions} options */
+async function openURL(url, options) {
   blocked = '';
   try {
-    return await urlSource(url, { signal });
+    return await cachedSource(url, options);
   } catch (/** @type {any} */ error) {
     // The report of a violation comes a little after the failure it explains.
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -1,6 +1,7 @@
 // Which file to open: the site's own model, an address, a file from this machine.
 import { byId, el } from '../lib/dom.js';
 import { fileName } from '../lib/format.js';
+import { Kept } from './kept.js';
 
 /** @param {(source: {url?: string, file?: File}) => void} choose @param {string} [own] address of this site's model */
 export function setUpPicker(choose, own) {
@@ -14,6 +15,7 @@ export function setUpPicker(choose, own) {
     type: 'file', id: 'model-file', accept: '.gguf,.pte', class: 'hidden', tabindex: -1, 'aria-label': 'Model file',
     onchange: () => file.files.length && take({ file: file.files[0] }),
   });
+  const kept = new Kept((address) => take({ url: address }));
   dialog.append(
     el('header', {}, el('h2', { id: 'picker-title' }, 'Choose a model'), closeButton(dialog)),
     el('div', { class: 'stack' },
@@ -28,9 +30,13 @@ export function setUpPicker(choose, own) {
       el('form', { class: 'field', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); take({ url: url.value }); } },
         el('label', { for: 'model-url' }, 'An address'),
         el('span', { class: 'inline' }, url, el('button', { type: 'submit' }, 'Load')),
-        el('span', { class: 'small soft', id: 'model-url-note' }, "Its server must allow this page to read it (CORS), and this page's policy must allow the server."))),
+        el('span', { class: 'small soft', id: 'model-url-note' }, "Its server must allow this page to read it (CORS), and this page's policy must allow the server.")),
+      kept.root),
   );
-  byId('model-button').addEventListener('click', () => dialog.showModal());
+  byId('model-button').addEventListener('click', () => {
+    kept.show();
+    dialog.showModal();
+  });
   setUpDrop(take);
 }
 

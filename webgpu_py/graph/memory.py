@@ -86,7 +86,8 @@ class _Groups:
         self.parent[self.find(b)] = self.find(a)
 
 
-def _reads(call: Call) -> list[ValueId]:
+def tensors_read(call: Call) -> list[ValueId]:
+    """Tensors among a call's arguments, also those inside of lists."""
     values = call.graph.values
     ids: list[ValueId] = []
     for i in call.argument_ids:
@@ -119,7 +120,7 @@ def plan_memory(graph: GraphIR, calls: list[Call]) -> MemoryPlan:
     state: dict[ValueId, int] = {i: c for i, c in constant_of.items() if i in mutated}
     known = set(constant_of)
     for call in calls:
-        op, reads = call.operator, _reads(call)
+        op, reads = call.operator, tensors_read(call)
         results = [i for i in call.result_ids if isinstance(graph.values[i], Tensor)]
         if op.once:
             bad = [i for i in reads if i not in known]
@@ -143,7 +144,7 @@ def plan_memory(graph: GraphIR, calls: list[Call]) -> MemoryPlan:
 
 
 def _same_bytes(graph: GraphIR, call: Call) -> bool:
-    a, b = _reads(call)[0], call.result_ids[0]
+    a, b = tensors_read(call)[0], call.result_ids[0]
     left, right = graph.values[a], graph.values[b]
     assert isinstance(left, Tensor) and isinstance(right, Tensor)
     return left.spec.nbytes == right.spec.nbytes and left.spec.dtype == right.spec.dtype
@@ -180,9 +181,9 @@ def _assign(
         if call.index in plan.elided and call.operator.once:
             used = [i for i in call.result_ids if isinstance(graph.values[i], Tensor)]
             if call.result_ids[0] not in state:
-                used += _reads(call)
+                used += tensors_read(call)
         else:
-            used = _reads(call) + [
+            used = tensors_read(call) + [
                 i for i in call.result_ids if isinstance(graph.values[i], Tensor)
             ]
         for i in used:
@@ -197,7 +198,10 @@ def _assign(
     slots: dict[ValueId, int] = {}
     roots = {groups.find(i): c for i, c in constant_of.items() if i not in state}
     uses = Counter(
-        root for c in calls if c.index in plan.once for root in {groups.find(i) for i in _reads(c)}
+        root
+        for c in calls
+        if c.index in plan.once
+        for root in {groups.find(i) for i in tensors_read(c)}
     )
     shared = {root for root, n in uses.items() if n > 1}
     for i, c in state.items():
@@ -242,14 +246,16 @@ def _batch(
 ) -> None:
     """Fill the arena: each once-node's own constants, until the next would not fit."""
     need = {root: -(-padded(nbytes[root]) // ARENA_ALIGN) * ARENA_ALIGN for root in transient}
-    largest = max((sum(need.get(groups.find(i), 0) for i in _reads(c)) for c in calls), default=0)
+    largest = max(
+        (sum(need.get(groups.find(i), 0) for i in tensors_read(c)) for c in calls), default=0
+    )
     room = min(sum(need.values()), max(ARENA_NBYTES, largest))
     arena = plan.add(room, "transient", "stored weights on their way") if need else -1
     used = 0
     for call in calls:
         if call.index not in plan.once:
             continue
-        own = [r for r in dict.fromkeys(map(groups.find, _reads(call))) if r in transient]
+        own = [r for r in dict.fromkeys(map(groups.find, tensors_read(call))) if r in transient]
         if not plan.batches or used + sum(need[r] for r in own) > room:
             plan.batches.append(Batch())
             used = 0

@@ -13,7 +13,7 @@ from .call import Call, Env
 from .constants import upload_constant
 from .limits import Limits
 from .lowering import Lowered, SessionSlots, lower
-from .memory import MemoryPlan, Upload, plan_memory
+from .memory import MemoryPlan, Upload, plan_memory, tensors_read
 from .plan import PipelineKey, Plan, encode, layout_transfers, specs_of
 from .shapes import DimsKey, dims_key
 from .values import GraphIR, Tensor, TensorSpec, ValueId
@@ -147,7 +147,9 @@ class Residence:
                 if progress:
                     progress(done, total)
 
-        await upload(self.memory.uploads)
+        # Small tensors lie all over a file: first, they would wait for the whole of a download.
+        early = self._read_once()
+        await upload([u for u in self.memory.uploads if u.slot in early])
         handles = await self._pipelines(lowered)
         for batch in batches:
             await upload(batch.uploads)
@@ -160,7 +162,14 @@ class Residence:
             handle = await bridge.load_plan(plan)
             await bridge.run(handle, np.empty(0, np.uint8))
             bridge.destroy_plan(handle)
+        await upload([u for u in self.memory.uploads if u.slot not in early])
         self._destroy(transient=True)
+
+    def _read_once(self) -> set[int]:
+        """Slots that operators read which run at build."""
+        once = [c for c in self._calls if c.index in self.memory.once]
+        slot_of = self.memory.slot_of
+        return {slot_of[i] for c in once for i in tensors_read(c) if i in slot_of}
 
     async def _upload(self, upload: Upload, fresh: bool = True) -> None:
         constant = self.graph.constants[upload.constant]

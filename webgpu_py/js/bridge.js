@@ -6,7 +6,11 @@ export const PROTOCOL_VERSION = 1;
 
 export {WebGPUPyError} from './errors.js';
 export {close, diagnose, lose, open} from './device.js';
-export {addSource, createBuffers, destroyBuffers, dropSource, openUrl, read, readSource, upload, write} from './buffers.js';
+export {
+  addSource, createBuffers, destroyBuffers, discardSource, dropSource, fetchSource, openUrl, read, readSource, upload, verifiedSource, write,
+} from './buffers.js';
+export {cached, forget} from './cache.js';
 export {createPipelines, destroyPlan, loadPlan, planNbytes, profile, run, stats} from './plans.js';
+export {cachedSource} from './download.js';
 export {blobSource, bytesSource, urlSource} from './sources.js';
 export {cachedTokens, createGenerator, destroyGenerator, startRequest} from './generate.js';

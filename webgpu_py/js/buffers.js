@@ -2,6 +2,7 @@
 
 import {maybeState, newHandle, orLost, raiseUncaptured, scoped, stateOf} from './device.js';
 import {WebGPUPyError} from './errors.js';
+import {cachedSource} from './download.js';
 import {urlSource} from './sources.js';
 
 const STORAGE = 0x80 | 0x8 | 0x4; // STORAGE | COPY_DST | COPY_SRC
@@ -90,26 +91,50 @@ export function addSource(source) {
   return handle;
 }
 
-/** Open a URL as a source: {handle, name, nbytes}. */
-export async function openUrl(url) {
-  const source = await urlSource(url);
-  return {handle: addSource(source), name: source.name, nbytes: source.nbytes};
+/** Open a URL as a source, kept in the browser for the next time or not: {handle, name, nbytes, sha256}. */
+export async function openUrl(url, keep) {
+  const source = await (keep ? cachedSource(url) : urlSource(url));
+  return {handle: addSource(source), name: source.name, nbytes: source.nbytes, sha256: source.sha256 ?? null};
+}
+
+function sourceOf(handle) {
+  const source = sources.get(handle);
+  if (!source) throw new WebGPUPyError('WebGPUPyError', `source ${handle} was dropped`);
+  return source;
 }
 
 export async function readSource(handle, offset, nbytes) {
-  const source = sources.get(handle);
-  if (!source) throw new WebGPUPyError('WebGPUPyError', `source ${handle} was dropped`);
-  return await source.read(offset, nbytes);
+  return await sourceOf(handle).read(offset, nbytes);
 }
 
+/** The file was decided to be loaded: bring all of it, where it is a download. */
+export function fetchSource(handle) {
+  sourceOf(handle).fetchAll?.();
+}
+
+/** Note in the cache that the whole content has this hash. */
+export async function verifiedSource(handle, sha256) {
+  await sourceOf(handle).verified?.(sha256);
+}
+
+/** Forget a source and end its download; what has arrived stays in the cache. */
 export function dropSource(handle) {
+  sources.get(handle)?.close?.();
   sources.delete(handle);
+}
+
+/** Forget a source whose content is wrong; nothing of it stays in the cache. */
+export async function discardSource(handle) {
+  const source = sources.get(handle);
+  sources.delete(handle);
+  await source?.discard?.();
 }
 
 const UPLOAD_STEP = 8 << 20;
 
 export async function upload(device, handle, offset, source, sourceOffset, nbytes) {
   const state = stateOf(device);
+  fetchSource(source);
   for (let done = 0; done < nbytes; done += UPLOAD_STEP) {
     const bytes = await orLost(state, readSource(source, sourceOffset + done, Math.min(UPLOAD_STEP, nbytes - done)));
     if (state.lost) throw state.lost;

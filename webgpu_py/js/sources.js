@@ -1,9 +1,11 @@
-// Random-access bytes in the browser: a URL read in ranges, a Blob or File, or memory.
+// Random-access bytes in the browser: a Blob or File, memory, or a URL that is not kept.
 // A source is {name, nbytes, read(offset, nbytes) -> Promise<Uint8Array>}.
 
 import {WebGPUPyError} from './errors.js';
+import {checkNotHtml, request} from './http.js';
 
-function checkRange(source, offset, nbytes) {
+/** FormatError unless bytes `offset` to `offset + nbytes` lie inside a source. */
+export function checkRange(source, offset, nbytes) {
   if (offset < 0 || nbytes < 0 || offset + nbytes > source.nbytes) {
     throw new WebGPUPyError('FormatError', `${source.name}: bytes ${offset} to ${offset + nbytes} were asked for, it holds ${source.nbytes}. The file is truncated or its header is wrong; download it again.`);
   }
@@ -33,44 +35,26 @@ export function bytesSource(bytes, name = 'memory') {
   return source;
 }
 
-async function get(url, options) {
-  let response;
-  try {
-    response = await fetch(url, options);
-  } catch (error) {
-    if (options.signal?.aborted) throw options.signal.reason;
-    throw new WebGPUPyError('NetworkError', `${url}: the download failed (${error.message}). Check the address, the network, and that the server allows this page's origin (CORS).`);
+/** A URL of which ranges are read as they are asked for and nothing is kept; whole where the server has none. */
+export async function urlSource(url, {signal} = {}) {
+  const first = await request(url, {start: 0, end: 1, signal});
+  if (first.status !== 206 || !first.total) {
+    const whole = first.status === 200 ? first : await request(url, {signal});
+    const blob = await whole.response.blob();
+    if (blob.size) checkNotHtml(url, new Uint8Array(await blob.slice(0, 64).arrayBuffer()));
+    return blobSource(blob, url);
   }
-  if (!response.ok) throw new WebGPUPyError('NetworkError', `${url}: the server answered ${response.status}. Check the address.`);
-  if (/^text\/html/.test(response.headers.get('Content-Type') ?? '')) {
-    const start = (await response.text()).slice(0, 40);
-    throw new WebGPUPyError('FormatError', `${url}: got an HTML page instead of a file, starting with ${JSON.stringify(start)}. Check the address.`);
-  }
-  return response;
-}
-
-/** A URL: read in ranges where the server has them, else downloaded whole once. */
-export async function urlSource(url, options = {}) {
-  const {signal} = options;
-  const first = await get(url, {signal, headers: {Range: 'bytes=0-0'}});
-  const total = /\/(\d+)$/.exec(first.headers.get('Content-Range') ?? '');
-  if (first.status !== 206 || !total) {
-    const whole = first.status === 206 ? await get(url, {signal}) : first;
-    return blobSource(await whole.blob(), url);
-  }
-  await first.arrayBuffer();
-  const validator = first.headers.get('ETag');
+  await first.response.arrayBuffer();
   const source = {
-    name: url, nbytes: Number(total[1]),
+    name: url, nbytes: first.total,
     async read(offset, nbytes) {
       checkRange(source, offset, nbytes);
       if (!nbytes) return new Uint8Array(0);
-      const response = await get(url, {signal, headers: {Range: `bytes=${offset}-${offset + nbytes - 1}`}});
-      const range = response.headers.get('Content-Range');
-      if (response.status !== 206 || (range && !range.startsWith(`bytes ${offset}-`))) {
-        throw new WebGPUPyError('NetworkError', `${url}: asked for bytes from ${offset}, the server answered ${response.status} ${range ?? ''}.`);
+      const {status, start, validator, response} = await request(url, {start: offset, end: offset + nbytes, signal});
+      if (status !== 206 || (start !== null && start !== offset)) {
+        throw new WebGPUPyError('NetworkError', `${url}: asked for bytes from ${offset}, the server answered ${status} ${response.headers.get('Content-Range') ?? ''}.`);
       }
-      if (validator && response.headers.get('ETag') !== validator) {
+      if (validator !== first.validator) {
         throw new WebGPUPyError('NetworkError', `${url}: the file changed on the server while it was read. Load it again.`);
       }
       const bytes = new Uint8Array(await response.arrayBuffer());

@@ -1,0 +1,76 @@
+"""The JavaScript heap of a page's workers, sampled while something runs there."""
+
+import asyncio
+import itertools
+import json
+
+EVERY_S = 0.05
+
+
+class WorkerHeap:
+    """Bytes of the workers of `page`, their buffers outside of the heap included.
+
+    Wasm memory is among them: who uses this subtracts it.
+    """
+
+    def __init__(self, thread, page):
+        self.thread, self.page = thread, page
+        self.samples = []
+        self._sessions = set()
+        self._count = itertools.count(1)
+        self._answers = {}
+
+    def __enter__(self):
+        self.thread.call(self._attach)
+        return self
+
+    def __exit__(self, *_):
+        async def end():
+            self._task.cancel()
+            await self._cdp.detach()
+
+        self.thread.call(end)
+
+    def now(self):
+        """The bytes at the moment, garbage collected before they are counted."""
+        return self.thread.call(lambda: self._sample(collect=True))
+
+    def peak(self):
+        return max(self.samples)
+
+    async def _attach(self):
+        self._cdp = await self.page.context.new_cdp_session(self.page)
+        self._cdp.on("Target.attachedToTarget", lambda e: self._sessions.add(e["sessionId"]))
+        self._cdp.on("Target.receivedMessageFromTarget", self._received)
+        watch = {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": False}
+        await self._cdp.send("Target.setAutoAttach", watch)
+        await self._sample()
+        self._task = asyncio.ensure_future(self._run())
+
+    async def _run(self):
+        while True:
+            self.samples.append(await self._sample())
+            await asyncio.sleep(EVERY_S)
+
+    async def _sample(self, collect=False):
+        total = 0
+        for session in list(self._sessions):
+            if collect:
+                await self._ask(session, "HeapProfiler.collectGarbage")
+            found = await self._ask(session, "Runtime.getHeapUsage")
+            total += found["usedSize"] + found["backingStorageSize"]
+        return total
+
+    async def _ask(self, session, method):
+        number = next(self._count)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        message = json.dumps({"id": number, "method": method})
+        await self._cdp.send(
+            "Target.sendMessageToTarget", {"sessionId": session, "message": message}
+        )
+        return await answer
+
+    def _received(self, event):
+        message = json.loads(event["message"])
+        if message.get("id") in self._answers:
+            self._answers.pop(message["id"]).set_result(message["result"])

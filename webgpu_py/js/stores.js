@@ -1,0 +1,144 @@
+// Where a browser keeps named bytes: the origin's private file system, the Cache API, or memory.
+// A store has two levels, keys (a file) and names (its chunks); `get` gives a Blob or null.
+
+const FOLDER = 'webgpu_py';
+const notFound = (error) => {
+  if (error.name === 'NotFoundError') return null;
+  throw error;
+};
+
+class FileStore {
+  persistent = true;
+
+  static async open() {
+    const root = await navigator.storage.getDirectory();
+    return new FileStore(await root.getDirectoryHandle(FOLDER, {create: true}));
+  }
+
+  constructor(folder) {
+    this.folder = folder;
+  }
+
+  async keys() {
+    const found = [];
+    for await (const key of this.folder.keys()) found.push(key);
+    return found;
+  }
+
+  async names(key) {
+    const folder = await this.folder.getDirectoryHandle(key).catch(notFound);
+    const found = [];
+    if (folder) for await (const name of folder.keys()) found.push(name);
+    return found;
+  }
+
+  async get(key, name) {
+    const folder = await this.folder.getDirectoryHandle(key).catch(notFound);
+    const file = await folder?.getFileHandle(name).catch(notFound);
+    return file ? await file.getFile() : null;
+  }
+
+  async put(key, name, bytes) {
+    const folder = await this.folder.getDirectoryHandle(key, {create: true});
+    const file = await folder.getFileHandle(name, {create: true});
+    const access = await file.createSyncAccessHandle();
+    try {
+      access.truncate(0);
+      const written = access.write(bytes, {at: 0});
+      if (written < bytes.length) throw new DOMException(`only ${written} of ${bytes.length} bytes were written`, 'QuotaExceededError');
+    } finally {
+      access.close();
+    }
+  }
+
+  async remove(key) {
+    await this.folder.removeEntry(key, {recursive: true}).catch(notFound);
+  }
+}
+
+class CacheStore {
+  persistent = true;
+
+  static async open() {
+    return new CacheStore(await caches.open(FOLDER));
+  }
+
+  constructor(cache) {
+    this.cache = cache;
+  }
+
+  // A cache wants addresses; this one is never asked for.
+  address(key, name) {
+    return `https://${FOLDER.replace('_', '-')}.invalid/${key}/${name}`;
+  }
+
+  async paths() {
+    return (await this.cache.keys()).map(({url}) => new URL(url).pathname.slice(1).split('/'));
+  }
+
+  async keys() {
+    return [...new Set((await this.paths()).map(([key]) => key))];
+  }
+
+  async names(key) {
+    return (await this.paths()).filter(([of]) => of === key).map(([, name]) => name);
+  }
+
+  async get(key, name) {
+    const response = await this.cache.match(this.address(key, name));
+    return response ? await response.blob() : null;
+  }
+
+  async put(key, name, bytes) {
+    await this.cache.put(this.address(key, name), new Response(bytes));
+  }
+
+  async remove(key) {
+    for (const name of await this.names(key)) await this.cache.delete(this.address(key, name));
+  }
+}
+
+// Blobs lie outside of the JavaScript heap, and browsers move large ones to disk.
+class MemoryStore {
+  persistent = false;
+  files = new Map();
+
+  async keys() {
+    return [...this.files.keys()];
+  }
+
+  async names(key) {
+    return [...(this.files.get(key)?.keys() ?? [])];
+  }
+
+  async get(key, name) {
+    return this.files.get(key)?.get(name) ?? null;
+  }
+
+  async put(key, name, bytes) {
+    if (!this.files.has(key)) this.files.set(key, new Map());
+    this.files.get(key).set(name, new Blob([bytes]));
+  }
+
+  async remove(key) {
+    this.files.delete(key);
+  }
+}
+
+const memory = new MemoryStore();
+
+/** A store of this worker alone, as long as it lives. */
+export const memoryStore = () => memory;
+
+/** Stores that outlive the page, as far as this browser has them and allows them. */
+export async function persistentStores() {
+  const opened = await Promise.allSettled([FileStore.open(), CacheStore.open()]);
+  return opened.filter((o) => o.status === 'fulfilled').map((o) => o.value);
+}
+
+/** The best store to write to. Files are written by handles that only workers have. */
+export async function writableStore() {
+  const canWriteFiles = 'createSyncAccessHandle' in (globalThis.FileSystemFileHandle?.prototype ?? {});
+  const stores = await persistentStores();
+  return stores.find((s) => canWriteFiles || !(s instanceof FileStore)) ?? memory;
+}
