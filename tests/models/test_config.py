@@ -213,6 +213,26 @@ def test_yarn_of_a_gguf():
     [
         (lambda: config(model_type="mamba"), UnsupportedModel, "'mamba'.*llama, mistral.*phi3"),
         (lambda: from_gguf({}, "mamba"), UnsupportedModel, "'mamba'.*llama, qwen2.*gemma3, phi3"),
+        (lambda: from_gguf({"expert_count": 8}), UnsupportedModel, "mixture of 8 experts"),
+        (
+            lambda: from_gguf({"attention.key_length": 16, "attention.value_length": 8}),
+            UnsupportedModel,
+            "keys of 16 and values of 8",
+        ),
+        (
+            lambda: config(
+                model_type="gemma3_text",
+                hidden_act="gelu_pytorch_tanh",
+                use_bidirectional_attention=True,
+            ),
+            UnsupportedModel,
+            "use_bidirectional_attention",
+        ),
+        (
+            lambda: config(rope_scaling={"type": "yarn", "factor": 2.0, "mscale": 0.7}),
+            UnsupportedModel,
+            "'yarn' with mscale",
+        ),
         (lambda: config(hidden_act="relu"), UnsupportedModel, "'relu', must be 'silu'"),
         (
             lambda: config(rope_scaling={"type": "dynamic", "factor": 2.0}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from ..errors import UnsupportedModel
 from .layers import Block
 from .rope import read_rope, rope_settings
 
@@ -24,6 +25,10 @@ class Gemma2(Block):
 
     @classmethod
     def settings(cls, config: Terms) -> dict[str, Any]:
+        if config.get("use_bidirectional_attention"):
+            raise UnsupportedModel(
+                "use_bidirectional_attention: a model of embeddings, which does not write text"
+            )
         return {
             "attention_scale": config.count("query_pre_attn_scalar") ** -0.5,
             "attention_softcap": config.number("attn_logit_softcapping", 0.0),

@@ -66,6 +66,7 @@ async def gguf_config(file: GGUFFile, source: Source) -> ModelConfig:
             f"architecture {architecture!r} is not supported; supported: "
             f"{', '.join(GGUF_MODEL_TYPES)}"
         )
+    _check_kind(file, architecture)
     terms = {**DEFAULTS.get(architecture, {}), **_terms(file, architecture)}
     factors = {
         name: await _numbers(file, source, f"{name}.weight")
@@ -77,6 +78,22 @@ async def gguf_config(file: GGUFFile, source: Source) -> ModelConfig:
     # llama.cpp's converter adds Gemma's offset to the weights it stores, and reorders the rows of
     # Llama's q and k so that the two numbers of a rotated pair lie together.
     return replace(config, norm_offset=0.0, rope_interleaved=architecture == "llama")
+
+
+def _check_kind(file: GGUFFile, architecture: str) -> None:
+    """Refuse what shares an architecture's name and is another."""
+    experts = file.metadata.get(f"{architecture}.expert_count", 0)
+    if experts:
+        raise UnsupportedModel(
+            f"{file.name}: a mixture of {experts} experts ({architecture}.expert_count) does not "
+            "run here — use a dense model"
+        )
+    lengths = [file.metadata.get(f"{architecture}.attention.{n}_length") for n in ("key", "value")]
+    if lengths[1] is not None and lengths[0] != lengths[1]:
+        raise UnsupportedModel(
+            f"{file.name}: keys of {lengths[0]} and values of {lengths[1]} numbers a head; only "
+            "equal ones run here"
+        )
 
 
 def _terms(file: GGUFFile, architecture: str) -> dict[str, Any]:

@@ -47,6 +47,9 @@ class RopeScaling:
             raise UnsupportedModel(
                 f"rope scaling {name!r} is not supported; supported: {', '.join(KINDS)}"
             )
+        for key in ("mscale", "mscale_all_dim"):
+            if settings.get(key):
+                raise UnsupportedModel(f"rope scaling {name!r} with {key} is not supported")
         original = settings.count("original_max_position_embeddings", max_position, least=2)
         attention = settings.get("attention_factor")
         found = cls(
