@@ -92,7 +92,7 @@ async def read_tensors(files: ModelFiles, name: str | None = None) -> tuple[Tens
         file = await read_safetensors(source)
         digest = sha256(await source.read(0, file.data_offset))
         return {n: (source, tensor) for n, tensor in file.tensors.items()}, digest.hexdigest()
-    index = await _whole(source)
+    index = await source.read(0, source.nbytes)
     digest = sha256(index)
     sharded = await read_sharded(index, lambda part: _shard(files, one, part))
     return sharded.tensors, digest.hexdigest()
@@ -107,16 +107,7 @@ async def _shard(files: ModelFiles, index: str, name: str) -> Source:
 
 async def _read(files: ModelFiles, name: str) -> bytes | None:
     source = await files.open(name)
-    return None if source is None else await _whole(source)
-
-
-async def _whole(source: Source) -> bytes:
-    try:
-        return await source.read(0, source.nbytes)
-    finally:
-        close = getattr(source, "close", None)
-        if close is not None:
-            close()
+    return None if source is None else await source.read(0, source.nbytes)
 
 
 async def _required(files: ModelFiles, name: str) -> bytes:
