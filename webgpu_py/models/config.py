@@ -66,6 +66,10 @@ class ModelConfig:
         """What a layer of this architecture computes."""
         return find_architecture(self.architecture)
 
+    def rope_of(self, layer: int) -> Rope:
+        """The rotation of a layer."""
+        return (self.windows[layer] and self.local_rope) or self.rope
+
     @classmethod
     def from_hf(cls, config: Mapping[str, Any]) -> ModelConfig:
         """The shape of a `config.json`.

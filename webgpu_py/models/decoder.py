@@ -8,6 +8,7 @@ import numpy as np
 
 from ..graph.builder import Graph, Var, dim
 from .config import ModelConfig
+from .rope import Rope
 from .weights import Weights
 
 SETTINGS_WORDS = 8
@@ -34,16 +35,14 @@ def build_decoder(config: ModelConfig, weights: Weights, context: int, chunk: in
     g, c = Graph(), config
     ids = g.input("ids", (dim("n", max=chunk),), "int32")
     position, last = g.symint("position"), g.symint("last")
-    cos, sin = (g.constant(t) for t in c.rope.tables(context))
-    local = cos, sin
-    if c.local_rope is not None:
-        local_cos, local_sin = (g.constant(t) for t in c.local_rope.tables(context))
-        local = local_cos, local_sin
-    x = weights.embedding(g, ids, "model.embed_tokens.weight", (c.vocab_size, c.hidden_size))
-    x = _scaled(g, x, c.embedding_scale)
+    tables: dict[Rope, list[Var]] = {}
+    x = embedded(g, c, weights, ids)
     for i, window in enumerate(c.windows):
-        tables = local if window else (cos, sin)
-        block = c.block(g, c, weights, f"model.layers.{i}.", *tables, position, context, window)
+        rope = c.rope_of(i)
+        if rope not in tables:
+            tables[rope] = [g.constant(t) for t in rope.tables(context)]
+        cos, sin = tables[rope]
+        block = c.block(g, c, weights, f"model.layers.{i}.", cos, sin, position, context, window)
         x = block.layer(x)
     head_node = len(g.ir.nodes)
     row = g.call("aten.select_copy.int", x, 0, last)
@@ -63,6 +62,13 @@ def build_decoder(config: ModelConfig, weights: Weights, context: int, chunk: in
     for output, value in (("token", token), ("logprob", logprob), ("logits", logits)):
         g.output(output, value)
     return Decoder(g, c, context, chunk, head_node)
+
+
+def embedded(g: Graph, config: ModelConfig, weights: Weights, ids: Var) -> Var:
+    """What enters the first layer: [n, hidden] for ids [n]."""
+    shape = config.vocab_size, config.hidden_size
+    x = weights.embedding(g, ids, "model.embed_tokens.weight", shape)
+    return _scaled(g, x, config.embedding_scale)
 
 
 def _scaled(g: Graph, x: Var, factor: float) -> Var:

@@ -11,23 +11,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..device import Device
-from ..errors import ShapeError, UnsupportedModel, WrongNumbers
+from ..errors import ShapeError, WrongNumbers
 from ..formats.gguf import GGUFFile
 from ..graph.builder import Graph, Var, dim
 from ..graph.session import Session
 from ..graph.values import Source
-from ..quant.q4gsw import quantize_q4gsw
+from ..quant.q4gsw import Q4Weight, quantize_q4gsw
 from ..quant.repack import dequantize
 from ..quant.snr import Snr
 from .config import ModelConfig
+from .decoder import embedded
 from .gguf_config import gguf_config
-from .llama import Llama
 from .weights import GGUFWeights, gguf_name
 
 GROUP_SIZE = 32
 TOLERANCE = 1e-4
 PREFIX = "model.layers.0."
-PROJECTIONS = {"q": "self_attn.q_proj", "k": "self_attn.k_proj"}
+ROTATED = ("q", "k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,23 @@ class FirstLayer:
         self.session.close()
 
 
+class _Requantized(GGUFWeights):
+    """A file's weights with some matrices of its first layer made 4-bit groupwise-symmetric."""
+
+    def __init__(self, file: GGUFFile, source: Source, made: dict[str, Q4Weight]) -> None:
+        super().__init__(file, source)
+        self._made = made
+
+    def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
+        if name not in self._made:
+            return super().linear(g, x, name, out_features)
+        weight, bias_name = self._made[name], name.removesuffix("weight") + "bias"
+        bias = self.vector(g, bias_name, out_features) if bias_name in self else None
+        packed, scales = g.constant(weight.packed), g.constant(weight.scales)
+        found: Var = g.call("et_vk.linear_q4gsw.default", x, packed, scales, GROUP_SIZE, bias)
+        return found
+
+
 async def build_first_layer(
     device: Device,
     file: GGUFFile,
@@ -60,51 +77,35 @@ async def build_first_layer(
     max_tokens: int = 64,
     requantized: bool = False,
 ) -> FirstLayer:
-    """Layer 0 at its stored precision or, if `requantized`, with 4-bit groupwise linears.
-
-    UnsupportedModel for architectures whose first layer is not Llama's.
-    """
+    """Layer 0 at its stored precision or, if `requantized`, with 4-bit groupwise linears."""
     config = await gguf_config(file, source)
-    if config.block is not Llama:
-        raise UnsupportedModel(
-            f"{file.name} is {config.architecture}: the look into the first layer knows Llama's "
-            "and Mistral's only"
-        )
-    weights = GGUFWeights(file, source)
+    made = {}
+    for name in _projections(file) if requantized else ():
+        stored = await _matrix(file, source, name)
+        made[name] = quantize_q4gsw(stored, GROUP_SIZE, rule="least_squares")
+    weights = _Requantized(file, source, made)
     g = Graph()
     ids = g.input("ids", (dim("n", max=max_tokens),), "int32")
-    x = weights.embedding(
-        g, ids, "model.embed_tokens.weight", (config.vocab_size, config.hidden_size)
-    )
-    norm = weights.vector(g, f"{PREFIX}input_layernorm.weight", config.hidden_size)
-    h = g.call("et_vk.rms_norm.default", x, norm, config.rms_norm_eps)
-    heads = {"q": config.num_attention_heads, "k": config.num_key_value_heads}
-    rows: dict[str, Var] = {}
-    for short, name in PROJECTIONS.items():
-        full, out = f"{PREFIX}{name}.weight", heads[short] * config.head_dim
-        if requantized:
-            y = await _requantized(g, h, file, source, gguf_name(full))
-        else:
-            y = weights.linear(g, h, full, out)
-        rows[short] = g.call("aten.view_copy.default", y, [-1, heads[short], config.head_dim])
-    cos, sin = (g.constant(t) for t in config.rope.tables(max_tokens))
-    q, k = g.call(
-        "webgpu_py.rope.default", rows["q"], rows["k"], cos, sin, 0, config.rope_interleaved
-    )
+    x = embedded(g, config, weights, ids)
+    cos, sin = (g.constant(t) for t in config.rope_of(0).tables(max_tokens))
+    block = config.block(g, config, weights, PREFIX, cos, sin, 0, max_tokens)
+    q, k, _ = block.rotated(block.norm(x, "input_layernorm"))
     for name, value in (("embedding", x), ("q", q), ("k", k)):
         g.output(name, value)
     return FirstLayer(await g.build(device), config, max_tokens)
 
 
-async def _requantized(g: Graph, x: Var, file: GGUFFile, source: Source, name: str) -> Var:
-    stored = file.tensors[name]
-    blocks = await source.read(stored.offset, stored.nbytes)
-    rows, columns = stored.dims
-    weight = quantize_q4gsw(
-        dequantize(stored.type, blocks, (rows, columns)), GROUP_SIZE, rule="least_squares"
-    )
-    packed, scales = g.constant(weight.packed), g.constant(weight.scales)
-    found: Var = g.call("et_vk.linear_q4gsw.default", x, packed, scales, GROUP_SIZE, None)
+def _projections(file: GGUFFile) -> list[str]:
+    """The matrices that queries and keys come from, one where they are fused."""
+    names = [f"{PREFIX}self_attn.{name}_proj.weight" for name in ("qkv", *ROTATED)]
+    return [name for name in names if gguf_name(name) in file.tensors]
+
+
+async def _matrix(file: GGUFFile, source: Source, name: str) -> np.ndarray:
+    """A stored weight in float32."""
+    tensor = file.tensors[gguf_name(name)]
+    raw = await source.read(tensor.offset, tensor.nbytes)
+    found: np.ndarray = dequantize(tensor.type, raw, tensor.dims)
     return found
 
 
@@ -114,32 +115,49 @@ async def first_layer_reference(
     """The same three results in float64, from the file's own blocks and nothing else."""
     config = await gguf_config(file, source)
 
-    async def matrix(name: str) -> np.ndarray:
-        tensor = file.tensors[gguf_name(name)]
-        raw = await source.read(tensor.offset, tensor.nbytes)
-        return dequantize(tensor.type, raw, tensor.dims).astype(np.float64)
+    async def stored(name: str) -> np.ndarray:
+        return (await _matrix(file, source, PREFIX + name)).astype(np.float64)
+
+    def normed(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        mean = (x**2).mean(axis=-1, keepdims=True)
+        found: np.ndarray = x / np.sqrt(mean + config.rms_norm_eps) * weight
+        return found
 
     table = file.tensors[gguf_name("model.embed_tokens.weight")]
     row_nbytes = table.nbytes // table.dims[0]
     rows = [await source.read(table.offset + i * row_nbytes, row_nbytes) for i in ids]
     x = np.stack([dequantize(table.type, r, (1, table.dims[1]))[0] for r in rows])
-    x = x.astype(np.float64)
-    norm = await matrix(f"{PREFIX}input_layernorm.weight")
-    h = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + config.rms_norm_eps) * norm
-    angles, factor = config.rope.angles(len(ids))
-    half = angles.shape[1]
-    turn = factor * np.exp(1j * angles[:, None])
+    x = x.astype(np.float64) * config.embedding_scale
+    h = normed(x, await stored("input_layernorm.weight"))
+    projected = []
+    for name in _projections(file):
+        y = h @ (await stored(name.removeprefix(PREFIX))).T
+        bias = name.removesuffix("weight") + "bias"
+        if gguf_name(bias) in file.tensors:
+            y += await stored(bias.removeprefix(PREFIX))
+        projected.append(y)
+    heads = np.concatenate(projected, axis=-1).reshape(len(ids), -1, config.head_dim)
+    ends = np.cumsum([config.num_attention_heads, config.num_key_value_heads])
     found = {"embedding": x}
-    for short, name in PROJECTIONS.items():
-        y = h @ (await matrix(f"{PREFIX}{name}.weight")).T
-        y = y.reshape(len(ids), -1, config.head_dim)
-        if config.rope_interleaved:
-            z = (y[..., ::2] + 1j * y[..., 1::2]) * turn
-            turned = np.stack([z.real, z.imag], axis=-1).reshape(y.shape)
-        else:
-            z = (y[..., :half] + 1j * y[..., half:]) * turn
-            turned = np.concatenate([z.real, z.imag], axis=-1)
-        found[short] = turned
+    for name, part in zip(ROTATED, np.split(heads, ends, axis=1), strict=False):
+        if config.block.HEAD_NORMS:
+            part = normed(part, await stored(f"self_attn.{name}_norm.weight"))
+        found[name] = _turned(part, config)
+    return found
+
+
+def _turned(x: np.ndarray, config: ModelConfig) -> np.ndarray:
+    """Heads x [n, heads, D] rotated by complex multiplication."""
+    rope = config.rope_of(0)
+    angles, factor = rope.angles(len(x))
+    turn, half = factor * np.exp(1j * angles[:, None]), rope.dim // 2
+    found = x.copy()
+    if config.rope_interleaved:
+        a, b = slice(0, rope.dim, 2), slice(1, rope.dim, 2)
+    else:
+        a, b = slice(0, half), slice(half, rope.dim)
+    z = (x[..., a] + 1j * x[..., b]) * turn
+    found[..., a], found[..., b] = z.real, z.imag
     return found
 
 
@@ -174,15 +192,15 @@ async def check_first_layer(
 ) -> Check:
     """Compare what a FirstLayer `found` with the float64 route; WrongNumbers past 1e-4."""
     exact = await first_layer_reference(file, source, ids)
-    largest = max(float(np.abs(exact[name]).max()) for name in PROJECTIONS)
-    error = max(float(np.abs(found[name] - exact[name]).max()) for name in PROJECTIONS)
+    largest = max(float(np.abs(exact[name]).max()) for name in ROTATED)
+    error = max(float(np.abs(found[name] - exact[name]).max()) for name in ROTATED)
     rough = await build_first_layer(device, file, source, len(ids), requantized=True)
     try:
         coarse = await rough.run(ids)
     finally:
         rough.close()
     snr = Snr()
-    for name in PROJECTIONS:
+    for name in ROTATED:
         snr.add(exact[name], coarse[name])
     check = Check(error, largest, snr.db)
     if not error < TOLERANCE * largest:

@@ -33,7 +33,7 @@ class Block:
     prefix: str
     cos: Var
     sin: Var
-    position: Var
+    position: Var | int
     rows: int
     window: int = 0
 
@@ -87,15 +87,21 @@ class Block:
         )
         return q, k, v
 
-    def attention(self, x: Var) -> Any:
-        """Grouped-query attention over the layer's cache: [n, hidden] -> [n, hidden]."""
-        c, g = self.config, self.g
+    def rotated(self, x: Var) -> tuple[Var, Var, Var]:
+        """Queries and keys as attention compares them, and values: as `project`."""
         q, k, v = self.project(x)
         if self.HEAD_NORMS:
             q, k = self.norm(q, "self_attn.q_norm"), self.norm(k, "self_attn.k_norm")
-        q, k = g.call(
-            "webgpu_py.rope.default", q, k, self.cos, self.sin, self.position, c.rope_interleaved
+        interleaved = self.config.rope_interleaved
+        q, k = self.g.call(
+            "webgpu_py.rope.default", q, k, self.cos, self.sin, self.position, interleaved
         )
+        return q, k, v
+
+    def attention(self, x: Var) -> Any:
+        """Grouped-query attention over the layer's cache: [n, hidden] -> [n, hidden]."""
+        c, g = self.config, self.g
+        q, k, v = self.rotated(x)
         cache = TensorSpec("float32", (self.rows, c.num_key_value_heads, c.head_dim))
         caches = [g.constant(Constant(cache)) for _ in range(2)]
         y = g.call(
