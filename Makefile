@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(BIN)/python -m webgpu_py.host.setup
 
-.PHONY: setup demo serve test test-all lint clean
+.PHONY: setup demo serve test test-all bench lint clean
 
 ## setup (default): .venv with the webgpu-py command
 setup:
@@ -34,6 +34,12 @@ test: lint
 test-all: lint
 	@$(SETUP) browser pyodide model
 	@$(BIN)/pytest
+
+## bench: us beside other libraries on this machine's GPU, else its software adapter; the report
+bench: setup
+	@$(SETUP) browser pyodide model
+	@$(BIN)/python -m bench.run
+	@$(BIN)/python -m bench.report
 
 ## clean: remove the environment and every download
 clean:

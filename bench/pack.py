@@ -34,7 +34,7 @@ def pack(folder: Path, extra: Sequence[str] = ()) -> int:
             raise FileExistsError(f"{folder} is not empty and no packed bench; name another folder")
         shutil.rmtree(folder)
     # Short prefixes first: "/" would otherwise cover what lies below it.
-    for prefix, source in sorted(site_mounts().items()):
+    for prefix, source in sorted(site_mounts(peers="/peers/" in extra).items()):
         target = folder / prefix.strip("/")
         if prefix in OPTIONAL and prefix not in extra:
             continue

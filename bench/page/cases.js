@@ -12,7 +12,9 @@ const GROUP = 32;
 // for that, and its caches are the host's.
 const OPERANDS_NBYTES = { hardware: 110e6, software: 8e6 };
 const MOST_NODES = { hardware: 160, software: 4 };
-const MOST_FLOPS = { hardware: Infinity, software: 20e9 };
+// A software adapter does a few GFLOP/s: larger cases are left out, large ones have one node.
+const MOST_FLOPS = { hardware: Infinity, software: 9e9 };
+const LARGE_FLOPS = { hardware: Infinity, software: 5e8 };
 
 const LLAMA_HEADS = { name: 'llama', heads: 32, kv: 8, dim: 64, width: 2048 };
 const SMOLLM2_HEADS = { name: 'smollm2', heads: 9, kv: 3, dim: 64, width: 576 };
@@ -21,10 +23,13 @@ const SMOLLM2_HEADS = { name: 'smollm2', heads: 9, kv: 3, dim: 64, width: 576 };
 export function kernelCases({ software }) {
   const kind = software ? 'software' : 'hardware';
   const repeat = (nbytes) => Math.max(1, Math.min(MOST_NODES[kind], Math.ceil(OPERANDS_NBYTES[kind] / nbytes)));
-  const made = [...linears(repeat), ...embeddings(software), ...elementwise(repeat), ...attention(software)];
+  const made = [...linears(repeat), ...embeddings(software), ...elementwise(repeat), ...attention(software), ...sampling(repeat)];
   return made
-    .filter((c) => c.flops * c.repeat <= MOST_FLOPS[kind])
-    .map((c) => ({ suite: 'kernels', ...c }));
+    .filter((c) => c.flops <= MOST_FLOPS[kind])
+    .map((c) => {
+      const nodes = c.flops > LARGE_FLOPS[kind] ? 1 : c.repeat;
+      return { suite: 'kernels', ...c, repeat: nodes, key: `${c.key} x${nodes}` };
+    });
 }
 
 function* linears(repeat) {
@@ -89,6 +94,13 @@ function* attention(software) {
     });
     for (const c of contexts) yield case_('decode', c, 1, contexts.at(-1), software ? 4 : 16);
     for (const c of prompts) yield case_('prefill', c, c, prompts.at(-1), software ? 1 : 4);
+  }
+}
+
+function* sampling(repeat) {
+  for (const n of [4096, 16384, 49152, 128256]) {
+    const key = `sample/v${n}`;
+    yield { case: key, key, op: 'webgpu_py.sample', n, m: 1, repeat: repeat(12 * n), nbytes: 12 * n, flops: 4 * n };
   }
 }
 

@@ -118,6 +118,18 @@ def attention(g, c, random):
     return y, shapes | {name: (c["m"], c["kv"], c["dim"]) for name in "kv"}
 
 
+def sample(g, c, random):
+    from webgpu_py.generation import GenerationOptions
+
+    settings = g.constant(GenerationOptions().settings())
+    position = g.symint("position")
+    for _ in range(c["repeat"]):
+        logits, bias = (random("f32", "float32", c["n"]) for _ in range(2))
+        counts = g.constant(Constant(TensorSpec("int32", (c["n"],))))
+        y, _ = g.call("webgpu_py.sample.default", logits, counts, bias, settings, position)
+    return y, {}
+
+
 BUILD = {
     "webgpu_py.linear_q4": linear_q4,
     "et_vk.linear_q4gsw": linear_q4gsw,
@@ -126,6 +138,7 @@ BUILD = {
     "et_vk.apply_rotary_emb": rope,
     "et_vk.rms_norm": rms_norm,
     "webgpu_py.attention": attention,
+    "webgpu_py.sample": sample,
 }
 
 

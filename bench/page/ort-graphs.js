@@ -121,5 +121,8 @@ const BUILD = {
   'webgpu_py.attention': attention,
 };
 
-/** @returns {OrtGraph} the graph of a case; `file` is made when it is asked for, as weights are large */
-export const ortGraph = (one, accuracy) => BUILD[one.op](one, accuracy);
+/**
+ * @returns {OrtGraph | undefined} the graph of a case, if the library has such an operator; `file`
+ *   is made when it is asked for, as weights are large
+ */
+export const ortGraph = (one, accuracy) => BUILD[one.op]?.(one, accuracy);

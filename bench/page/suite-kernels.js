@@ -14,7 +14,7 @@ export async function runKernels(cases, peers, context) {
   const { ours, log, software, quick } = context;
   const rounds = quick ? 1 : 3;
   const how = software
-    ? { budgetMs: quick ? 200 : 1000, warmMs: 0, least: 1, most: 10 }
+    ? { budgetMs: quick ? 100 : 400, warmMs: 0, least: 1, most: 10 }
     : { budgetMs: quick ? 30 : 100, warmMs: 30, least: 3, most: 40 };
   for (const one of cases.filter((c) => context.keep(c.case))) {
     const samples = new Map();

@@ -20,8 +20,8 @@ const SMOLLM2_FILE = 'models/SmolLM2-135M-Instruct.Q4_1.gguf';
 export function modelRuns(suite, { software, quick }) {
   const contexts = { model: [128, 1024, 4096], llama1b: [128, 512, 1024, 2048, 4096, 8192] }[suite];
   const few = quick ? contexts.slice(0, 1) : contexts;
-  const prompts = software ? { model: [quick ? 32 : 128], llama1b: [32] }[suite] : few;
-  const tokens = software ? 8 : 64;
+  const prompts = software ? { model: [quick ? 32 : 128], llama1b: [8] }[suite] : few;
+  const tokens = software ? { model: 8, llama1b: 3 }[suite] : 64;
   return { prompts, tokens, context: prompts.at(-1) + tokens + 16 };
 }
 

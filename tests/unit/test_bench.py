@@ -1,0 +1,120 @@
+"""The benchmark report: reproduced from its results, whose rows have the agreed fields."""
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+
+from bench.plots import log_plot
+from bench.report import report
+from bench.results import RESULTS, ROW_FIELDS, check, newest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted(RESULTS.glob("*.json"))
+
+
+def a_row(case, ours_ms, peer_ms, **more):
+    named = {"suite": "kernels", "case": case, "ours": "webgpu_py.linear_q4"}
+    peer = {"peer": "onnxruntime-web", "peer_version": "1.30.0", "peer_ms": peer_ms}
+    times = {"ours_ms": ours_ms, "ratio": peer_ms / ours_ms, "share_of_limit": 0.37}
+    return {**named, **peer, **times, **more}
+
+
+def a_result(rows, date="2026-01-02", description="Some GPU"):
+    adapter = {"vendor": "v", "architecture": "a", "description": description}
+    return {
+        "machine": "A machine",
+        "adapter": {**adapter, "software": False, "features": ["shader-f16"]},
+        "versions": {"browser": "Chrome/1", "webgpu_py": "0.1.0"},
+        "date": date,
+        "rows": rows,
+    }
+
+
+def stored(folder, *results):
+    paths = []
+    for name, data in results:
+        paths.append(folder / f"{name}.json")
+        paths[-1].write_text(json.dumps(data))
+    return newest(paths)
+
+
+def test_benchmarks_md_and_its_plots_are_what_the_results_say():
+    for path, text in report(newest()).items():
+        assert (ROOT / path).read_text() == text, f"{path}: run `python -m bench.report`"
+
+
+def test_no_plot_is_left_over():
+    kept = {str(p.relative_to(ROOT)) for p in (ROOT / "docs" / "benchmarks").glob("*.svg")}
+    assert kept == {path for path in report(newest()) if path.endswith(".svg")}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_result_files_have_the_agreed_form(path):
+    data = json.loads(path.read_text())
+    check(data, path.name)
+    assert path.stem.startswith(data["date"])
+    assert len({(r["case"], r["peer"]) for r in data["rows"]}) == len(data["rows"])
+
+
+@pytest.mark.parametrize("field", ROW_FIELDS)
+def test_a_row_without_a_field_is_refused(field):
+    row = a_row("linear_q4/64x64/m1", 1.0, 2.0)
+    del row[field]
+    with pytest.raises(ValueError, match=field):
+        check(a_result([row]), "file")
+
+
+def test_a_ratio_that_is_not_the_quotient_is_refused():
+    with pytest.raises(ValueError, match="ratio 3"):
+        check(a_result([a_row("linear_q4/64x64/m1", 1.0, 2.0, ratio=3)]), "file")
+
+
+def test_only_the_newest_file_of_an_adapter_counts(tmp_path):
+    rows = [a_row("linear_q4/64x64/m1", 0.0125, 0.05)]
+    old, new = a_result([], "2026-01-02"), a_result(rows, "2026-10-01")
+    found = stored(
+        tmp_path,
+        ("2026-10-01-some-gpu", new),
+        ("2026-01-02-some-gpu", old),
+        ("2025-01-02-other-gpu", a_result([], "2025-01-02", "Other GPU")),
+    )
+    assert [(r.adapter, r.data["date"]) for r in found] == [
+        ("other-gpu", "2025-01-02"),
+        ("some-gpu", "2026-10-01"),
+    ]
+
+
+def test_tables_show_time_ratio_and_share_against_the_fastest_peer(tmp_path):
+    rows = [
+        a_row("linear_q4/64x64/m1", 0.0125, 0.05),
+        a_row("linear_q4/64x64/m1", 0.0125, 0.025, peer="onnxruntime-web int8"),
+        a_row("linear_q4/64x64/m16", 0.1, 0.3),
+        a_row("linear_q4/64x96/m16", 0.2, 0.1, note="a note"),
+    ]
+    files = report(stored(tmp_path, ("2026-10-01-some-gpu", a_result(rows))))
+    text = files["BENCHMARKS.md"]
+    assert "| linear_q4 | 1 | 16 |" in text
+    assert "| 64x64 | 12.5, 2.00×, 37 % | 100, 3.00×, 37 % |" in text
+    assert "| 64x96 |  | 200, 0.50×, 37 % |" in text
+    assert "- a note" in text
+    mean = statistics.geometric_mean([3, 0.5])
+    assert f"2.00× of 1 (least 2.00×) at size 1, {mean:.2f}× of 2 (least 0.50×)" in text
+    assert "A machine; Some GPU, with shader-f16; browser Chrome/1, webgpu_py 0.1.0" in text
+    assert list(files) == ["docs/benchmarks/some-gpu-rows.svg", "BENCHMARKS.md"]
+
+
+def test_equal_factors_are_equal_distances_in_a_plot():
+    points = [(10.0, 1.0), (100.0, 10.0), (1000.0, 100.0)]
+    svg = log_plot("t", "x", "y", {"<a>": points}, 1.0, "slope 1")
+    placed = [
+        (float(x), float(y)) for x, y in re.findall(r"<circle cx='([\d.]+)' cy='([\d.]+)'", svg)
+    ]
+    (x0, y0), (x1, y1), (x2, y2) = placed
+    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
+    assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
+    assert x1 > x0
+    assert y1 < y0
+    assert "&lt;a&gt;" in svg
