@@ -8,14 +8,17 @@ override block_rows: u32 = 4u; // at most 8
 override row_slots: u32 = 4u;  // power of two: rows whose softmax runs side by side
 override dim_lanes: u32 = 16u; // power of two: lanes along the head dimension
 override direct: u32 = 0u;
+// Named, since naga 29 panics where such an expression is an array's length.
+override score_count: u32 = block_rows * TILE;
+override partial_count: u32 = block_rows * wg_size;
 
 const TILE: u32 = 64u;
 
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 @group(0) @binding(5) var<storage, read_write> stats: array<vec2<f32>>;
 
-var<workgroup> scores: array<f32, block_rows * TILE>;
-var<workgroup> partial: array<vec4<f32>, block_rows * wg_size>;
+var<workgroup> scores: array<f32, score_count>;
+var<workgroup> partial: array<vec4<f32>, partial_count>;
 var<workgroup> lane_max: array<f32, 64>;
 var<workgroup> lane_sum: array<f32, 64>;
 var<workgroup> row_max: array<f32, 8>;
