@@ -69,13 +69,19 @@ class Service:
         self._running: dict[int, tuple[asyncio.Task[Any], Call]] = {}
         self._turn = asyncio.Lock()
 
-    async def call(
+    def call(
         self, id: int, method: str, text: str, buffers: Sequence[Any], emit: Callable[[str], None]
-    ) -> tuple[str, list[bytes]]:
-        """Answer one request; errors come back as `{"error": {code, message}}`."""
+    ) -> asyncio.Future[tuple[str, list[bytes]]]:
+        """Answer one request; errors come back as `{"error": {code, message}}`.
+
+        It can be cancelled as soon as this has returned.
+        """
         call = Call(emit)
-        task = asyncio.ensure_future(self._answer(method, _decoded(text, buffers), call))
+        task = asyncio.ensure_future(self._answer(method, text, buffers, call))
         self._running[id] = task, call
+        return asyncio.ensure_future(self._outcome(id, task))
+
+    async def _outcome(self, id: int, task: asyncio.Task[Any]) -> tuple[str, list[bytes]]:
         try:
             return _encoded({"result": await task})
         except asyncio.CancelledError:
@@ -93,7 +99,8 @@ class Service:
             task, call = self._running[id]
             (call.on_cancel or task.cancel)()
 
-    async def _answer(self, method: str, args: dict[str, Any], call: Call) -> Any:
+    async def _answer(self, method: str, text: str, buffers: Sequence[Any], call: Call) -> Any:
+        args = _decoded(text, buffers)
         if method == "device":
             return await self.device(args)
         async with self._turn:

@@ -244,6 +244,25 @@ def test_a_network_that_comes_and_goes(page):
     assert page.loaded()["warnings"] == []
 
 
+@pytest.mark.parametrize("manner", [{"ranges": False}, {"shift": 7}])
+def test_a_server_that_changes_its_manners_in_the_middle(page, manner):
+    def change(_):
+        if len(page.files.log) == 3:
+            page.files.cuts = [10, 70_000]
+            for name, value in manner.items():
+                setattr(page.files, name, value)
+
+    page.files.on_sent = change
+    page.loaded()
+
+
+def test_a_cut_stream_of_unknown_version_is_told_and_another_load_is_right(across):
+    across.files.exposed, across.files.cuts = False, [900_000]
+    failed = across.load()["error"]
+    assert (failed["code"], failed["restart"]) == ("NetworkError", True)
+    across.loaded()
+
+
 def test_a_change_while_it_is_read_is_told_and_another_load_is_right(page):
     def change(_):
         if sum(1 for _ in page.files.log) > 2:

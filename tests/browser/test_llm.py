@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from tiny_model import END, Forward, tiny_gguf
+from hostile.test_template_bounds import ENDLESS
+from tiny_model import END, SPECIAL, Forward, tiny_gguf
 from webgpu_py.errors import ContextLength, IndexOutOfRange
+from webgpu_py.tokenizer.bpe import _byte_letters
 
 PROMPT = "Hello, tiny model; 41 tokens, and no more"
 
@@ -31,9 +33,10 @@ async def answers(data, requests, context=None):
     for r in requests:
         prompt = r.get("ids") or llm.tokenize(r["prompt"])
         stream = llm.generate(prompt, **r.get("options", {}))
-        before, pieces = device.bridge.crossings, 0
-        async for _ in stream.pieces():
+        before, pieces, text = device.bridge.crossings, 0, ""
+        async for piece in stream.pieces():
             pieces += 1
+            text += piece.text
             if pieces == r.get("cancel_after"):
                 stream.cancel()
                 stream.cancel()
@@ -41,6 +44,7 @@ async def answers(data, requests, context=None):
             {
                 "prompt": prompt,
                 "tokens": stream.tokens,
+                "text": text,
                 "logprobs": stream.logprobs,
                 "top": stream.top_logprobs,
                 "reason": stream.finish_reason,
@@ -120,3 +124,56 @@ def test_prompts_that_cannot_be_answered(llm_gpu):
         llm_gpu.call(answers, data=tiny_gguf(), requests=[{"ids": [65] * 9}], context=8)
     with pytest.raises(IndexOutOfRange, match="9999 at position 1"):
         llm_gpu.call(answers, data=tiny_gguf(), requests=[{"ids": [65, 9999]}])
+
+
+def test_text_of_bytes_cut_anywhere_and_stop_strings_across_tokens(llm_gpu):
+    """Every token of the tiny model is a byte: characters and stop strings span several."""
+    silent = {END + k: -100 for k in range(len(SPECIAL))}
+    sampled = {"temperature": 1.0, "seed": 3, "max_tokens": 40, "logit_bias": silent}
+    request = {"prompt": "Ünï", "options": sampled}
+    (whole,), _, _ = llm_gpu.call(answers, data=tiny_gguf(), requests=[request])
+    shown = [bytes([byte]) for byte in _byte_letters()] + [b""] * len(SPECIAL) + [b"th"]
+    raw = b"".join(shown[t] for t in whole["tokens"])
+    assert len(whole["tokens"]) == 40
+    assert whole["text"] == raw.decode("utf-8", "replace")
+    stop = whole["text"][7:10]
+    stopped = {**request, "options": {**sampled, "stop": ("not there", stop)}}
+    (cut,), _, _ = llm_gpu.call(answers, data=tiny_gguf(), requests=[stopped])
+    assert cut["text"] == whole["text"][: whole["text"].index(stop)]
+    assert cut["reason"] == "stop"
+    assert cut["tokens"] == whole["tokens"][: len(cut["tokens"])]
+
+
+async def rendered(templates):
+    """What becomes of each template: its error's code, seconds, and growth of wasm memory."""
+    import time
+
+    from webgpu_py.bridge import heap_nbytes
+    from webgpu_py.errors import WebGPUPyError
+    from webgpu_py.tokenizer.template import ChatTemplate
+
+    found = {}
+    for name, template in templates.items():
+        before, start, code = heap_nbytes(), time.monotonic(), None
+        try:
+            ChatTemplate(template).render([{"role": "user", "content": "Hello"}])
+        except WebGPUPyError as error:
+            code = error.code
+        found[name] = code, time.monotonic() - start, heap_nbytes() - before
+    return found
+
+
+def stopped_templates(llm_gpu, names):
+    found = llm_gpu.call(rendered, templates={name: ENDLESS[name] for name in names})
+    for name, (code, seconds, grown) in found.items():
+        assert code in ("LimitExceeded", "FormatError"), name
+        assert seconds < 60 and grown < 96 << 20, (name, seconds, grown)
+
+
+def test_templates_without_end_are_stopped_in_the_browser_too(llm_gpu):
+    stopped_templates(llm_gpu, ["loop", "recursive macro", "multiplied text", "joined", "ljust"])
+
+
+@pytest.mark.slow
+def test_every_template_without_end_is_stopped_in_the_browser_too(llm_gpu):
+    stopped_templates(llm_gpu, ENDLESS)

@@ -1,6 +1,10 @@
 """Models on their way into a page: kept, hashed, stopped, and past the heaps of both languages."""
 
 import hashlib
+import os
+import shutil
+import threading
+import time
 
 import pytest
 
@@ -19,7 +23,7 @@ CONNECT = """async () => {
   await connection.ready;
 }"""
 PROMPT = "Hello, tiny model"
-LARGE = 80_000_000
+LARGE = 64 << 20
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +105,28 @@ def test_a_damaged_file_is_not_kept_and_a_mended_one_loads(app, site):
     assert run(app, body) == ["FormatError", False]
     (site.folder / "damaged.gguf").write_bytes(data)
     assert run(app, "return (await load('tiny/damaged.gguf')).info.layers") == 2
+
+
+def test_a_file_that_changes_while_it_loads_is_loaded_anew(app, site):
+    model(site, "changing.gguf", kind="F16", ffn=16_000, seed=5)
+    model(site, "changed.gguf", kind="F16", ffn=16_000, seed=6)
+    site.log.clear()
+
+    def change():
+        while not asked(site, "changing.gguf"):
+            time.sleep(0.005)
+        shutil.copy(site.folder / "changed.gguf", site.folder / "part")
+        os.replace(site.folder / "part", site.folder / "changing.gguf")
+
+    threading.Thread(target=change, daemon=True).start()
+    body = """
+    const answers = [];
+    for (const name of ['changing', 'changed', 'changing']) {
+      answers.push(await greedy(await load(`tiny/${name}.gguf`), argument).text());
+    }
+    return answers;"""
+    first, *others = run(app, body, PROMPT)
+    assert others == [first, first]
 
 
 def test_what_cannot_run_is_refused_from_the_header(app, site):

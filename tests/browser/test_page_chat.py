@@ -143,31 +143,39 @@ def test_sampling_settings_by_keyboard_reach_the_engine_and_stay(chat):
     page.get_by_role("button", name="Done").click()
 
 
+def tab_to(visit, wanted, key="Tab", most=30):
+    """Press a key until `wanted`, an expression over the focused `element`, holds."""
+    for _ in range(most):
+        visit.page.keyboard.press(key)
+        if visit.page.evaluate(f"(element => {wanted})(document.activeElement)"):
+            return
+    raise AssertionError(f"{most} times {key} do not lead to {wanted}")
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_by_keyboard_alone(browser, site, width):
-    """From loading to an answer, a stop, and the look inside, without a pointer."""
+    """From loading to an answer, a stop, another answer, and the look inside, without a pointer."""
     one = Visit(browser, site, viewport={"width": width, "height": 740}).goto("/")
     try:
         page = one.page
         one.screenshot("chat-welcome", width, 740)
-        for _ in range(12):
-            page.keyboard.press("Tab")
-            if page.evaluate("document.activeElement.id") == "prompt":
-                break
+        tab_to(one, "element.id === 'prompt'")
         page.keyboard.type("Say something slow")
         page.keyboard.press("Enter")
         page.get_by_text("slow").nth(1).wait_for()
         assert page.evaluate("document.activeElement.id") == "prompt"
         page.keyboard.press("Escape")
         one.by("send").wait_for()
-        page.keyboard.type(MARKDOWN.replace("\n", " "))
+        for line in MARKDOWN.splitlines():
+            page.keyboard.type(line)
+            page.keyboard.press("Shift+Enter")
         page.keyboard.press("Enter")
         page.locator(".after").wait_for()
         one.screenshot("chat-answer", width, 740)
-        for _ in range(20):
-            page.keyboard.press("Shift+Tab")
-            if page.evaluate("document.activeElement.dataset.view") == "inside":
-                break
+        tab_to(one, "element.textContent === 'Regenerate'", "Shift+Tab")
+        page.keyboard.press("Enter")
+        page.locator(".after").wait_for()
+        tab_to(one, "element.dataset.view === 'inside'", "Shift+Tab")
         page.keyboard.press("Enter")
         one.by("tokens").wait_for()
         page.locator("canvas").first.focus()
@@ -175,6 +183,61 @@ def test_by_keyboard_alone(browser, site, width):
         page.keyboard.press("ArrowDown")
         assert "“·GPU” 1:" in page.locator("output.mono").first.inner_text()
         one.screenshot("inside", width, 740)
+        assert one.violations() == []
+    finally:
+        one.close()
+
+
+KEEP = """async () => {
+  const cache = await caches.open('webgpu_py');
+  for (const [name, nbytes, complete] of [['one', 98e6, true], ['two', 770e6, false]]) {
+    const url = `${location.origin}/models/Model-${name}.Q4_1.gguf`;
+    const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(url));
+    const hex = [...new Uint8Array(digest)].map((b) => (b + 256).toString(16).slice(1));
+    const place = `https://webgpu-py.invalid/${hex.slice(0, 16).join('')}`;
+    const put = (part, body) => cache.put(`${place}/${part}`, new Response(body));
+    const saved = complete ? 1 : null;
+    await put('manifest', JSON.stringify({url, nbytes, complete, saved, chunkNbytes: 2 << 20}));
+    for (let i = 0; i < 9; i++) await put(String(i), 'bytes');
+  }
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_models_and_settings_by_keyboard(browser, site, width):
+    """What is kept, the settings, and a download with its progress and its end."""
+    one = Visit(browser, site, viewport={"width": width, "height": 740}).goto("/")
+    try:
+        page = one.page
+        page.evaluate(KEEP)
+        tab_to(one, "element.id === 'model-button'")
+        page.keyboard.press("Enter")
+        kept = one.by("kept").locator("li")
+        kept.nth(1).wait_for()
+        assert "98.0 MB" in kept.nth(0).inner_text()
+        assert "18.9 MB of 770 MB" in kept.nth(1).inner_text()
+        one.screenshot("picker", width, 740)
+        tab_to(one, "element.ariaLabel === 'Remove Model-one.Q4_1.gguf'")
+        page.keyboard.press("Enter")
+        page.get_by_text("Model-one").wait_for(state="detached")
+        assert kept.count() == 1
+        page.keyboard.press("Escape")
+        tab_to(one, "element.id === 'sampling'")
+        page.keyboard.press("Enter")
+        tab_to(one, "element.name === 'temperature'")
+        page.keyboard.press("ArrowRight")
+        one.screenshot("sampling", width, 740)
+        page.keyboard.press("Escape")
+        tab_to(one, "element.id === 'model-button'", "Shift+Tab")
+        page.keyboard.press("Enter")
+        tab_to(one, "element.id === 'model-url'")
+        page.keyboard.type(f"{site.url}/large.gguf")
+        page.keyboard.press("Enter")
+        page.get_by_text(" left").wait_for()
+        one.screenshot("loading", width, 740)
+        tab_to(one, "element.id === 'cancel-load'")
+        page.keyboard.press("Enter")
+        assert (one.state, one.error) == ("error", "Cancelled")
         assert one.violations() == []
     finally:
         one.close()

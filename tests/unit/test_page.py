@@ -45,12 +45,14 @@ def test_requests_without_an_open_file_are_refused_with_a_code():
     assert asyncio.run(ask("_answer")) == "FormatError"
 
 
-def test_a_request_can_be_cancelled():
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_request_can_be_cancelled_at_once_and_later(steps):
     async def scene():
         service = Service()
         async with service._turn:
-            waiting = asyncio.ensure_future(service.call(3, "look", "{}", [], print))
-            await asyncio.sleep(0)
+            waiting = service.call(3, "look", "{}", [], print)
+            for _ in range(steps):
+                await asyncio.sleep(0)
             service.cancel(3)
             service.cancel(4)
             text, _ = await waiting

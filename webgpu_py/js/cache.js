@@ -130,7 +130,7 @@ export class Entry {
     if (this.store.persistent && total > quota - usage) {
       return this.#giveUp(`it has ${total} bytes, this browser has room for ${Math.max(quota - usage, 0)}`);
     }
-    await this.#saveManifest();
+    await this.#saveManifest().catch((error) => this.#giveUp(error.message));
   }
 
   #giveUp(why) {
@@ -140,12 +140,7 @@ export class Entry {
   }
 
   async #saveManifest() {
-    if (this.overflow) return;
-    try {
-      await this.store.put(this.key, MANIFEST, new TextEncoder().encode(JSON.stringify(this.manifest)));
-    } catch (error) {
-      this.#giveUp(error.message);
-    }
+    if (!this.overflow) await this.store.put(this.key, MANIFEST, new TextEncoder().encode(JSON.stringify(this.manifest)));
   }
 
   /** Keep a chunk: in the store, or where that fails in memory for this load alone. */
@@ -174,14 +169,15 @@ export class Entry {
   /** All chunks are there: from now on no network is needed. */
   async finish(nbytes) {
     this.manifest = {...this.manifest, nbytes, complete: !this.overflow, saved: Date.now()};
-    await this.#saveManifest();
+    await this.#saveManifest().catch((error) => this.#giveUp(error.message));
     this.release();
   }
 
   /** Note that the whole content had this hash. */
   async verified(sha256) {
     this.manifest = {...this.manifest, sha256};
-    await this.#saveManifest();
+    // Another worker may be writing the same; a note that is lost costs another look only.
+    await this.#saveManifest().catch(() => {});
   }
 
   async remove() {
