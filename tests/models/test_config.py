@@ -191,6 +191,7 @@ def test_gguf_does_not_say_how_the_27_billion_models_divide_scores(arch, layers,
 def test_what_ggufs_of_gemma_leave_out():
     found = from_gguf({}, "gemma2")
     assert (found.windows, found.norm_offset, found.rope) == ((4096, 0), 0.0, Rope(16))
+    assert (found.attention_softcap, found.logits_softcap) == (50.0, 30.0)
     found = from_gguf({"block_count": 6, "attention.sliding_window": 512}, "gemma3")
     assert found.windows == (512,) * 5 + (0,)
     assert found.local_rope == Rope(16, 1e4)
@@ -250,7 +251,7 @@ def test_yarn_of_a_gguf():
                 rope_scaling={"type": "yarn", "factor": 2, "original_max_position_embeddings": 1}
             ),
             FormatError,
-            "at least 2",
+            "from 2 to",
         ),
         (lambda: config(rope_theta="big"), FormatError, "rope_theta='big', must be a number"),
         (lambda: config(rope_theta=1), FormatError, "base above 1"),

@@ -12,6 +12,9 @@ from .layers import Block
 from .rope import Rope, read_rope, rope_settings
 from .terms import Terms
 
+MOST = 4096
+"""Layers, and numbers of a head: tables of both are made before any weight is looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
@@ -86,8 +89,8 @@ class ModelConfig:
         if seen != block.ACTIVATION:
             raise UnsupportedModel(f"{kind}: activation {seen!r}, must be {block.ACTIVATION!r}")
         hidden, heads = c.count("hidden_size"), c.count("num_attention_heads")
-        layers = c.count("num_hidden_layers")
-        c["head_dim"] = head_dim = c.count("head_dim", hidden // heads)
+        layers = c.count("num_hidden_layers", most=MOST)
+        c["head_dim"] = head_dim = c.count("head_dim", hidden // heads, most=MOST)
         positions = c.count("max_position_embeddings")
         return cls(
             architecture=kind,
@@ -108,8 +111,8 @@ class ModelConfig:
 
 def _windows(config: Terms, block: type[Block], layers: int) -> tuple[int, ...]:
     window = config.count("sliding_window", 0, least=0)
-    kinds = config.get("layer_types")
-    if kinds is None:
+    kinds = config.items_of("layer_types")
+    if not kinds:
         return tuple(window if block.slides(config, i) else 0 for i in range(layers))
     for kind in kinds:
         if kind not in ("full_attention", "sliding_attention"):

@@ -14,6 +14,7 @@ from ..formats.gguf import GGUFFile
 from ..graph.values import Source
 from .architectures import GGUF_MODEL_TYPES
 from .config import ModelConfig
+from .terms import Terms
 
 KEYS = {
     "hidden_size": "embedding_length",
@@ -43,7 +44,11 @@ REQUIRED = (
 )
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "gemma2": {"sliding_window": 4096},
+    "gemma2": {
+        "sliding_window": 4096,
+        "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0,
+    },
     "gemma3": {"rope_local_base_freq": 10000.0},
 }
 """What llama.cpp takes where a file is silent."""
@@ -82,14 +87,16 @@ async def gguf_config(file: GGUFFile, source: Source) -> ModelConfig:
 
 def _check_kind(file: GGUFFile, architecture: str) -> None:
     """Refuse what shares an architecture's name and is another."""
-    experts = file.metadata.get(f"{architecture}.expert_count", 0)
+    metadata = Terms(file.metadata)
+    experts = metadata.count(f"{architecture}.expert_count", 0, least=0)
     if experts:
         raise UnsupportedModel(
             f"{file.name}: a mixture of {experts} experts ({architecture}.expert_count) does not "
             "run here — use a dense model"
         )
-    lengths = [file.metadata.get(f"{architecture}.attention.{n}_length") for n in ("key", "value")]
-    if lengths[1] is not None and lengths[0] != lengths[1]:
+    names = [f"{architecture}.attention.{which}_length" for which in ("key", "value")]
+    lengths = [metadata.count(name, 0, least=0) for name in names]
+    if lengths[1] and lengths[0] != lengths[1]:
         raise UnsupportedModel(
             f"{file.name}: keys of {lengths[0]} and values of {lengths[1]} numbers a head; only "
             "equal ones run here"
@@ -130,30 +137,30 @@ def _scaling(
     metadata: Mapping[str, Any], architecture: str, factors: Mapping[str, list[float]]
 ) -> dict[str, Any] | None:
     prefix = f"{architecture}.rope.scaling."
-    original = metadata.get(f"{prefix}original_context_length")
-    attention = metadata.get(f"{prefix}attn_factor")
+    own = Terms({k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)})
+    kind, factor = str(own.get("type", "none")), own.number("factor", 1.0)
+    found: dict[str, Any] = {
+        "original_max_position_embeddings": own.get("original_context_length"),
+        "attention_factor": own.get("attn_factor"),
+    }
     if factors:
-        short = factors.get("rope_freqs") or factors.get("rope_factors_short", [])
-        return {
+        always = factors.get("rope_freqs")
+        return found | {
             "rope_type": "longrope",
             "factor": 1.0,
-            "original_max_position_embeddings": original,
-            "attention_factor": attention,
-            "short_factor": short,
-            "long_factor": factors.get("rope_freqs") or factors.get("rope_factors_long", []),
+            "short_factor": always or factors.get("rope_factors_short", []),
+            "long_factor": always or factors.get("rope_factors_long", []),
         }
-    kind, factor = metadata.get(f"{prefix}type", "none"), metadata.get(f"{prefix}factor", 1.0)
     if kind == "none" or factor == 1.0:
         return None
-    if kind == "yarn" and attention is not None:
-        attention = float(attention) * (0.1 * log(factor) + 1.0)
-    return {
+    if kind == "yarn" and "attn_factor" in own and factor > 0:
+        # llama.cpp multiplies with it what YaRN defines, transformers takes it instead.
+        found["attention_factor"] = own.number("attn_factor") * (0.1 * log(factor) + 1.0)
+    return found | {
         "rope_type": kind,
         "factor": factor,
-        "original_max_position_embeddings": original,
-        "attention_factor": attention,
-        "beta_fast": metadata.get(f"{prefix}yarn_beta_fast"),
-        "beta_slow": metadata.get(f"{prefix}yarn_beta_slow"),
+        "beta_fast": own.get("yarn_beta_fast"),
+        "beta_slow": own.get("yarn_beta_slow"),
     }
 
 

@@ -162,14 +162,14 @@ def rope_settings(config: Terms, layer_type: str = "full_attention") -> Terms:
     Newer files keep them in `rope_parameters`, some of them once a layer type; older ones in
     `rope_theta` and `rope_scaling`.
     """
-    stored = config.get("rope_parameters") or {}
+    stored = config.part("rope_parameters")
     if layer_type in stored:
-        return Terms(stored[layer_type])
+        return stored.part(layer_type)
     if layer_type != "full_attention":
         return Terms(rope_theta=config.get("rope_local_base_freq"))
     outside = ("rope_theta", "original_max_position_embeddings", "partial_rotary_factor")
     found = Terms({name: config[name] for name in outside if name in config})
-    found.update(config.get("rope_scaling") or {})
+    found.update(config.part("rope_scaling"))
     found.update(stored)
     return found
 
