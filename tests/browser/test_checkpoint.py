@@ -1,0 +1,90 @@
+"""A Hugging Face folder in the browser: chat over served shards, saved and loaded again."""
+
+import asyncio
+
+import pytest
+
+import tiny_folder
+from webgpu_py.errors import FormatError, NetworkError
+from webgpu_py.llm import LLM
+
+MESSAGES = [{"role": "user", "content": "Hello, tiny model"}]
+
+
+@pytest.fixture(scope="module")
+def served(browser, mounts, settings, tmp_path_factory):
+    from browser.harness.gpu import Gpu
+    from webgpu_py.host.server import Server
+
+    folder = tmp_path_factory.mktemp("folders")
+    tiny_folder.write(folder / "bf16", tiny_folder.files("BF16", shards=2))
+    tiny_folder.write(folder / "f16", tiny_folder.files("F16", "qwen2", tied=False))
+    lost = tiny_folder.files("BF16", shards=2)
+    del lost["model-00002-of-00002.safetensors"]
+    tiny_folder.write(folder / "lost", lost)
+    with Server({**mounts, "/tiny/": folder}, headers=dict(settings.headers)) as server:
+        gpu = Gpu(browser, server, packages=("tiktoken", "regex", "jinja2"))
+        yield gpu, folder
+        gpu.close()
+
+
+async def chat(source, messages, **options):
+    """Load, answer, save, load what was saved, answer again."""
+    import webgpu_py as wg
+
+    device = await wg.request_device("browser")
+
+    async def answer(given):
+        llm = await wg.LLM.load(given, device=device, **options)
+        stream = llm.chat(messages, max_tokens=6)
+        await stream.text()
+        packed = b"".join([piece async for piece in llm.packed()])
+        lost = {n: (s.signal, s.noise) for n, s in llm.quantization.items()}
+        ops = [node.op for node in llm.session.graph.nodes]
+        memory = llm.memory()
+        llm.close()
+        return stream.tokens, lost, ops.count("webgpu_py.quantize_rows"), packed, memory
+
+    first = await answer(source)
+    second = await answer(first[3])
+    left = device.bridge.stats()
+    await device.close()
+    return first, second, (left["buffers"], left["plans"])
+
+
+def on_host(folder):
+    async def answer():
+        llm = await LLM.load(folder)
+        stream = llm.chat(MESSAGES, max_tokens=6)
+        await stream.text()
+        packed = b"".join([piece async for piece in llm.packed()])
+        llm.close()
+        return stream.tokens, packed
+
+    return asyncio.run(answer())
+
+
+@pytest.mark.parametrize(("name", "matrices"), [("bf16/", 15), ("f16/model.safetensors", 16)])
+def test_a_chat_over_a_served_folder(served, name, matrices):
+    gpu, folder = served
+    first, second, left = gpu.call(chat, source=f"/tiny/{name}", messages=MESSAGES)
+    tokens, packed = on_host(folder / name)
+    assert first[0] == second[0] == tokens
+    assert (first[2], second[2]) == (matrices, 0)
+    # Codes, scales and vectors bit for bit; the losses are sums in another order.
+    data = [raw[8 + int.from_bytes(raw[:8], "little") :] for raw in (first[3], packed)]
+    assert data[0] == data[1]
+    assert second[3] == first[3]
+    assert len(first[1]) == matrices
+    assert first[4]["weights"] == second[4]["weights"]
+    assert left == (0, 0)
+
+
+def test_what_a_server_lacks_is_named(served):
+    gpu, _ = served
+    with pytest.raises(FormatError, match=r"model-00002-of-00002\.safetensors, which"):
+        gpu.call(chat, source="/tiny/lost/", messages=MESSAGES)
+    with pytest.raises(FormatError, match=r"there is no config\.json"):
+        gpu.call(chat, source="/tiny/none/", messages=MESSAGES)
+    with pytest.raises(NetworkError, match="download failed"):
+        gpu.call(chat, source="http://127.0.0.1:9/tiny/", messages=MESSAGES)
