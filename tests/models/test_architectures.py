@@ -57,14 +57,21 @@ def test_there_is_a_golden_of_every_architecture():
     assert kinds == set(BY_MODEL_TYPE)
 
 
-@pytest.mark.parametrize("form", ["gguf", "folder"])
+@pytest.mark.parametrize("form", ["gguf", "folder", "saved"])
 @pytest.mark.parametrize("name", NAMES)
-def test_on_the_cpu(name, form):
+def test_on_the_cpu(name, form, tmp_path):
     path = GOLDENS / (f"{name}.gguf" if form == "gguf" else name)
 
-    async def check():
+    async def load(path):
         device = await request_device("cpu")
-        llm = await LLM.load(str(path), device=device, context=CONTEXT, quantize=None)
+        return await LLM.load(path, device=device, context=CONTEXT, quantize=None)
+
+    async def check():
+        llm = await load(path)
+        if form == "saved":
+            await llm.save(tmp_path / "saved.safetensors")
+            llm.close()
+            llm = await load(tmp_path / "saved.safetensors")
         found = await follow(llm, golden(name))
         llm.close()
         return found
