@@ -6,10 +6,12 @@
 import { kernelCases, matches } from './cases.js';
 import { measureLimits } from './limits.js';
 import { loadOrt, ortKernels } from './ort-kernels.js';
+import { ortModel } from './ort-llm.js';
 import { startOurs } from './ours.js';
 import { runKernels } from './suite-kernels.js';
 import { runModels } from './suite-models.js';
 import { runOverhead } from './suite-overhead.js';
+import { wllamaModel } from './wllama.js';
 
 const query = new URLSearchParams(location.search);
 
@@ -39,11 +41,27 @@ function adapterRecord(adapter) {
 // A folder of peers is there where the runner fetched them or the pack took them along.
 const hasPeer = async (name) => query.get('peers') !== '0' && (await fetch(`peers/${name}/version`)).ok;
 
-async function kernelPeers(context) {
-  if (!(await hasPeer('onnxruntime-web'))) return [];
-  const { ort, version } = await loadOrt();
+let ortLoading;
+
+async function ortIn(context) {
+  if (!(await hasPeer('onnxruntime-web'))) return null;
+  const { ort, version } = await (ortLoading ??= loadOrt());
   context.versions['onnxruntime-web'] = version;
-  return [ortKernels(ort, context, 0), ortKernels(ort, context, 4)];
+  return ort;
+}
+
+async function kernelPeers(context) {
+  const ort = await ortIn(context);
+  return ort ? [ortKernels(ort, context, 0), ortKernels(ort, context, 4)] : [];
+}
+
+async function modelPeers(suite, context) {
+  const ort = await ortIn(context);
+  // Its flash attention is wrong on the software adapter from 32 rows on.
+  const peers = ort ? [ortModel(ort, context.software ? 31 : Infinity)] : [];
+  if (suite !== 'model' || !(await hasPeer('wllama'))) return peers;
+  context.versions.wllama = (await (await fetch('peers/wllama/version')).text()).trim();
+  return [...peers, wllamaModel()];
 }
 
 async function main() {
@@ -90,8 +108,8 @@ async function main() {
 
 const SUITES = {
   kernels: async (context) => runKernels(kernelCases(context), await kernelPeers(context), context),
-  model: (context) => runModels('model', [], context),
-  llama1b: (context) => runModels('llama1b', [], context),
+  model: async (context) => runModels('model', await modelPeers('model', context), context),
+  llama1b: async (context) => runModels('llama1b', await modelPeers('llama1b', context), context),
   overhead: runOverhead,
 };
 

@@ -52,6 +52,15 @@ export function initializer(name, type, dims, data) {
   return bytes(5, [...dims.flatMap((d) => integer(1, d)), ...integer(2, ELEMENT[type]), ...string(8, name), ...bytes(9, [raw])]);
 }
 
+/** A weight whose bytes are `length` from `offset` on of what goes by the name `weights`. */
+export function external(name, type, dims, offset, length) {
+  const entry = (key, value) => bytes(13, [...string(1, key), ...string(2, String(value))]);
+  return bytes(5, [
+    ...dims.flatMap((d) => integer(1, d)), ...integer(2, ELEMENT[type]), ...string(8, name),
+    ...entry('location', 'weights'), ...entry('offset', offset), ...entry('length', length), ...integer(14, 1),
+  ]);
+}
+
 function port(field, name, type, dims) {
   const shape = dims.flatMap((d) => bytes(1, typeof d === 'number' ? integer(1, d) : string(2, d)));
   return bytes(field, [...string(1, name), ...bytes(2, bytes(1, [...integer(1, ELEMENT[type]), ...bytes(2, shape)]))]);
