@@ -15,7 +15,7 @@ import { ProgramView } from './views/program.js';
 import { Stages } from './views/stages.js';
 
 /**
- * @typedef {{url?: string, file?: File}} FileSource
+ * @typedef {import('./views/picker.js').Chosen} FileSource
  */
 
 const root = document.documentElement;
@@ -97,7 +97,7 @@ function warn(message) {
 async function openSource(source) {
   opening?.abort(new WebGPUPyError('Cancelled', 'Another file was chosen.'));
   const { signal } = (opening = new AbortController());
-  const name = source.file?.name ?? fileName(source.url ?? '');
+  const name = source.files ? `${source.files.length} files` : source.file?.name ?? fileName(source.url ?? '');
   current = source;
   chat.stop();
   byId('error').hidden = byId('warning').hidden = true;
@@ -107,7 +107,7 @@ async function openSource(source) {
   setState('loading');
   try {
     const to = await connect(name);
-    const opened = await load(source.file ?? source.url ?? '', { connection: to, device: deviceKind, signal, onWarning: warn, onProgress: (/** @type {any} */ p) => stages.show(p) });
+    const opened = await load(source.files ?? source.file ?? source.url ?? '', { connection: to, device: deviceKind, signal, onWarning: warn, onProgress: (/** @type {any} */ p) => stages.show(p) });
     stages.finish();
     document.title = `${name} · webgpu_py`;
     if (opened.info.kind === 'program') program.open(opened);
@@ -168,7 +168,7 @@ async function main() {
   setUpPicker(openSource, root.dataset.model);
   byId('cancel-load').addEventListener('click', () => {
     opening?.abort();
-    fail(new WebGPUPyError('Cancelled', 'Nothing of the model is kept on the GPU.'), current);
+    fail(new WebGPUPyError('Cancelled', 'Nothing of the model is kept on the GPU. What was downloaded is: loading it again goes on from there.'), current);
   });
   const url = query.get('model') ?? root.dataset.model;
   if (url) return openSource({ url });
