@@ -9,7 +9,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from webgpu_py.errors import NetworkError
@@ -25,6 +25,8 @@ class Peer:
     version: str
     files: Mapping[str, str]
     """Name in the peer's folder -> path in the package."""
+    beside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Files of other packages that the same folder needs, by package and version."""
 
     @property
     def folder(self) -> Path:
@@ -32,20 +34,26 @@ class Peer:
         return cache_dir() / "peers" / self.package.rpartition("/")[2]
 
 
-ORT_FILES = {
-    f"{stem}": f"dist/{stem}"
-    for stem in (
-        "ort.webgpu.min.mjs",
-        "ort-wasm-simd-threaded.asyncify.mjs",
-        "ort-wasm-simd-threaded.asyncify.wasm",
-    )
-}
+RUNTIME = ("ort-wasm-simd-threaded.asyncify.mjs", "ort-wasm-simd-threaded.asyncify.wasm")
+BUNDLED_RUNTIME = "onnxruntime-web@1.31.0-dev.20260914-8d85527a0"
+"""What this version of transformers.js depends on, and loads beside itself."""
+
 PEERS: Sequence[Peer] = (
-    Peer("onnxruntime-web", "1.30.0", ORT_FILES),
+    Peer(
+        "onnxruntime-web",
+        "1.30.0",
+        {name: f"dist/{name}" for name in ("ort.webgpu.min.mjs", *RUNTIME)},
+    ),
     Peer(
         "@wllama/wllama",
         "3.13.0",
         {"index.js": "esm/index.js", "wllama.wasm": "esm/wasm/wllama.wasm"},
+    ),
+    Peer(
+        "@huggingface/transformers",
+        "4.3.2",
+        {"transformers.min.js": "dist/transformers.min.js"},
+        {BUNDLED_RUNTIME: {name: f"dist/{name}" for name in RUNTIME}},
     ),
 )
 
@@ -57,22 +65,28 @@ def ensure_peer(peer: Peer) -> Path:
         NetworkError: npm does not give the package, or it lacks a file.
     """
     mark = peer.folder / "version"
-    complete = all((peer.folder / name).is_file() for name in peer.files)
+    wanted = {f"{peer.package}@{peer.version}": peer.files, **peer.beside}
+    complete = all((peer.folder / name).is_file() for files in wanted.values() for name in files)
     if complete and mark.is_file() and mark.read_text() == peer.version:
         return peer.folder
-    say(f"peers: {peer.package} {peer.version} (npm)")
     peer.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=peer.folder.parent) as scratch:
-        archive = npm_pack(f"{peer.package}@{peer.version}", Path(scratch))
-        with tarfile.open(archive) as opened:
-            opened.extractall(Path(scratch), filter="data")
-        for name, inner in peer.files.items():
-            found = Path(scratch, "package", inner)
-            if not found.is_file():
-                raise NetworkError(f"{peer.package} {peer.version} has no {inner}")
-            place(found, peer.folder / name, sha256_of(found))
+    for package, files in wanted.items():
+        say(f"peers: {package} (npm)")
+        _take(package, files, peer.folder)
     mark.write_text(peer.version)
     return peer.folder
+
+
+def _take(package: str, files: Mapping[str, str], folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        archive = npm_pack(package, Path(scratch))
+        with tarfile.open(archive) as opened:
+            opened.extractall(Path(scratch), filter="data")
+        for name, inner in files.items():
+            found = Path(scratch, "package", inner)
+            if not found.is_file():
+                raise NetworkError(f"{package} has no {inner}")
+            place(found, folder / name, sha256_of(found))
 
 
 def ensure_peers() -> Path:

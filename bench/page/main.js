@@ -11,6 +11,7 @@ import { startOurs } from './ours.js';
 import { runKernels } from './suite-kernels.js';
 import { runModels } from './suite-models.js';
 import { runOverhead } from './suite-overhead.js';
+import { transformersModel } from './transformers.js';
 import { wllamaModel } from './wllama.js';
 
 const query = new URLSearchParams(location.search);
@@ -59,9 +60,13 @@ async function modelPeers(suite, context) {
   const ort = await ortIn(context);
   // Its flash attention is wrong on the software adapter from 32 rows on.
   const peers = ort ? [ortModel(ort, context.software ? 31 : Infinity)] : [];
-  if (suite !== 'model' || !(await hasPeer('wllama'))) return peers;
-  context.versions.wllama = (await (await fetch('peers/wllama/version')).text()).trim();
-  return [...peers, wllamaModel()];
+  const others = [['wllama', wllamaModel], ['transformers', transformersModel]];
+  for (const [name, make] of suite === 'model' ? others : []) {
+    if (!(await hasPeer(name))) continue;
+    context.versions[name] = (await (await fetch(`peers/${name}/version`)).text()).trim();
+    peers.push(make());
+  }
+  return peers;
 }
 
 async function main() {

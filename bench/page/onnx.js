@@ -52,12 +52,12 @@ export function initializer(name, type, dims, data) {
   return bytes(5, [...dims.flatMap((d) => integer(1, d)), ...integer(2, ELEMENT[type]), ...string(8, name), ...bytes(9, [raw])]);
 }
 
-/** A weight whose bytes are `length` from `offset` on of what goes by the name `weights`. */
-export function external(name, type, dims, offset, length) {
+/** A weight whose bytes are `length` from `offset` on of the file `location`. */
+export function external(name, type, dims, location, offset, length) {
   const entry = (key, value) => bytes(13, [...string(1, key), ...string(2, String(value))]);
   return bytes(5, [
     ...dims.flatMap((d) => integer(1, d)), ...integer(2, ELEMENT[type]), ...string(8, name),
-    ...entry('location', 'weights'), ...entry('offset', offset), ...entry('length', length), ...integer(14, 1),
+    ...entry('location', location), ...entry('offset', offset), ...entry('length', length), ...integer(14, 1),
   ]);
 }
 

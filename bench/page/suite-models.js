@@ -20,8 +20,8 @@ const SMOLLM2_FILE = 'models/SmolLM2-135M-Instruct.Q4_1.gguf';
 export function modelRuns(suite, { software, quick }) {
   const contexts = { model: [128, 1024, 4096], llama1b: [128, 512, 1024, 2048, 4096, 8192] }[suite];
   const few = quick ? contexts.slice(0, 1) : contexts;
-  const prompts = software ? { model: [quick ? 32 : 128], llama1b: [8] }[suite] : few;
-  const tokens = software ? { model: 8, llama1b: 3 }[suite] : 64;
+  const prompts = software ? { model: [32], llama1b: [8] }[suite] : few;
+  const tokens = software ? { model: 5, llama1b: 3 }[suite] : 64;
   return { prompts, tokens, context: prompts.at(-1) + tokens + 16 };
 }
 
@@ -68,7 +68,7 @@ export async function runModels(suite, peers, context) {
     }
   }
   // The first answer compiles what is still to be compiled, and is left out.
-  const rounds = 1 + (quick || software ? 1 : 5);
+  const rounds = software ? 1 : quick ? 2 : 6;
   for (const length of run.prompts) {
     for (let round = 0; round < rounds; round++) {
       for (const engine of engines.filter((e) => !failed.has(e.name))) {
