@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(BIN)/python -m webgpu_py.host.setup
 
-.PHONY: setup demo serve test test-all bench lint clean
+.PHONY: setup demo serve test test-all bench lint npm clean
 
 ## setup (default): .venv with the webgpu-py command
 setup:
@@ -40,6 +40,12 @@ bench: setup
 	@$(SETUP) browser pyodide model
 	@$(BIN)/python -m bench.run
 	@$(BIN)/python -m bench.report
+
+## npm: the npm package in dist/npm, ready for `npm publish`
+npm: setup
+	@rm -rf dist/npm
+	@$(SETUP) pyodide
+	@$(BIN)/python -m webgpu_py.host.npm_package dist/npm
 
 ## clean: remove the environment and every download
 clean:

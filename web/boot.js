@@ -24,7 +24,7 @@ export async function bootPyodide({ pyodideURL, wheelURL, lock, wheels = {}, cor
   const wheel = wheelURL && new URL(wheelURL, self.location.href).href;
   const wanted = ['numpy', 'flatbuffers', ...packages, ...(wheel ? [] : ['webgpu-py'])];
   const own = lock && addressed(lock, wheels);
-  const meter = new Meter(onProgress ?? (() => {}));
+  const meter = new Meter(folder, onProgress ?? (() => {}));
   try {
     meter.enter('python');
     for (const name of ['pyodide.asm.wasm', 'python_stdlib.zip']) {
@@ -98,15 +98,18 @@ function integrityOf(hex) {
 // Pyodide fetches its files itself and reports no bytes, so fetch is counted while it starts, and
 // what was asked for ahead of it is handed over when it comes to ask.
 class Meter {
-  constructor(report) {
-    this.report = report;
+  constructor(folder, report) {
+    Object.assign(this, { folder, report });
     this.fetch = self.fetch;
     this.early = new Map();
     self.fetch = async (resource, options) => {
       const url = String(resource.url ?? resource);
       const early = this.early.get(url);
       this.early.delete(url);
-      return early ?? this.count(resource, await this.fetch.call(self, resource, options));
+      if (early) return early;
+      const response = await this.fetch.call(self, resource, options);
+      // On a page's own thread others fetch too.
+      return url.startsWith(this.folder) ? this.count(resource, response) : response;
     };
   }
 

@@ -1,4 +1,4 @@
-// Types of client.js and openai.js.
+// Types of client.js and openai.js. GPUDevice is @webgpu/types', or TypeScript's own.
 
 export type ErrorCode =
   | 'WebGPUPyError' | 'NoWebGPU' | 'InsecureContext' | 'NoAdapter' | 'DeviceLost' | 'OutOfMemory' | 'LimitExceeded'
@@ -22,22 +22,35 @@ export interface Progress {
   file?: string;
 }
 
-export interface LoadOptions {
+export interface ConnectionOptions {
   onProgress?: (progress: Progress) => void;
+  /** Folder of worker.js on the page's own origin; by default beside this module. */
+  baseURL?: string | URL;
+  /** Folder of Pyodide's files; by default the one this package was packed for. */
+  pyodideURL?: string | URL;
+}
+
+export interface OpenOptions extends ConnectionOptions {
   /** Hears what does not keep the model from loading, such as a full browser; else the console does. */
   onWarning?: (message: string) => void;
   /** Ends the download or the load; the call rejects with its reason. What has arrived is kept. */
   signal?: AbortSignal;
   /** `cpu` computes with NumPy: right, very slow, and without WebGPU. */
   device?: 'browser' | 'cpu';
+  /** A worker to re-use; what was open in it is closed. */
+  connection?: Connection;
+  /**
+   * A device of the app's own. No browser lets a GPUDevice cross to a worker, so Python then runs on the thread of this
+   * call, which long work holds up. Features and limits are those the device was requested with.
+   */
+  gpuDevice?: GPUDevice;
+}
+
+export interface LoadOptions extends OpenOptions {
   /** SHA-256 of the file: another content is refused and not kept. */
   sha256?: string;
   /** Tokens that prompt and answer share. */
   context?: number;
-  /** Where worker.js is, when a bundler moved it. */
-  workerURL?: string | URL;
-  /** A worker to re-use; what was open in it is closed. */
-  connection?: Connection;
 }
 
 /** A file kept in this browser, `stored` bytes of it; `saved` is when it was complete (ms since 1970). */
@@ -173,11 +186,17 @@ export interface Look {
   types: Record<string, number>;
 }
 
+export interface RunOptions {
+  signal?: AbortSignal;
+  /** Moves the inputs' buffers to the worker instead of copying them; they are empty afterwards. */
+  transfer?: boolean;
+}
+
 export class Program implements Opened {
   private constructor();
   readonly name: string;
   readonly info: { kind: 'program'; name: string; nbytes: number; methods: any[]; memory: Record<string, number> };
-  run(inputs: (NdArray | number | boolean)[], options?: { method?: string; signal?: AbortSignal }): Promise<(NdArray | number | boolean | string | null)[]>;
+  run(inputs: (NdArray | number | boolean)[], options?: RunOptions & { method?: string }): Promise<(NdArray | number | boolean | string | null)[]>;
   /** Caches and mutable buffers as at first. */
   reset(): Promise<void>;
   memory(): Promise<Memory>;
@@ -185,9 +204,61 @@ export class Program implements Opened {
   close(): void;
 }
 
-/** One worker; `load` makes one unless it is given one. */
+// ---- graphs
+
+/** A typed array with a shape, by default one dimension; `dtype` for bool (Uint8Array) and float16 (Uint16Array). */
+export function array(data: TypedArray, shape?: number[], dtype?: string): NdArray;
+
+export interface Dim {
+  $dim: string;
+  max: number;
+}
+
+/** A dimension that may change from run to run, up to `max`. */
+export function dim(name: string, max: number): Dim;
+
+/** The result of a step of a graph; `at` gives one of several results. */
+export interface Value {
+  at(index: number): Value;
+}
+
+export type Argument = Value | number | boolean | string | null | Argument[];
+
+/** Operator calls by ExecuTorch's names. Python checks them when the graph is built. */
+export class Graph {
+  input(name: string, shape: (number | Dim)[], dtype?: string): Value;
+  /** An input integer that kernels and shapes read live. */
+  symint(name: string): Value;
+  constant(values: NdArray): Value;
+  call(operator: string, ...args: Argument[]): Value;
+  output(name: string, value: Value): void;
+}
+
+/** Puts a graph onto a device. */
+export function build(graph: Graph, options?: OpenOptions): Promise<Session>;
+
+export interface Port {
+  name: string;
+  dtype: string;
+  dims: number[];
+}
+
+export class Session implements Opened {
+  private constructor();
+  readonly name: string;
+  readonly info: { kind: 'graph'; inputs: Port[]; outputs: Port[]; dispatches: number; memory: Record<string, number> };
+  run(inputs: Record<string, NdArray | number>, options?: RunOptions): Promise<Record<string, NdArray>>;
+  timings(): Promise<{ build_ms: number; run_ms: number }>;
+  /** Caches and mutable tensors as at first. */
+  reset(): Promise<void>;
+  memory(): Promise<Memory>;
+  device(): Promise<DeviceInfo>;
+  close(): void;
+}
+
+/** One worker; `load` and `build` make one unless they are given one. */
 export class Connection {
-  constructor(options?: { packages?: string[]; onProgress?: (progress: Progress) => void; workerURL?: string | URL });
+  constructor(options?: ConnectionOptions & { packages?: string[] });
   readonly ready: Promise<{ pyodide: string; version: string }>;
   close(): void;
 }

@@ -1,30 +1,42 @@
 // The package for a page: `const llm = await load(url); for await (const text of llm.chat(messages)) …`
 // Types are in client.d.ts. Everything runs in a worker beside this file; nothing leaves the machine.
-import { completions } from './completions.js';
 import { Connection } from './connection.js';
+import { Graph, array, dim } from './graph.js';
 import { diagnose } from './js/bridge.js';
 import { cached, forget } from './js/cache.js';
+import { LanguageModel } from './language-model.js';
 import { LANGUAGE_PACKAGES, WebGPUPyError, isProgram } from './protocol.js';
+import { Program, Session } from './sessions.js';
 
-export { Connection, WebGPUPyError, cached, forget };
+export { Connection, Graph, LanguageModel, Program, Session, WebGPUPyError, array, cached, dim, forget };
 
 /** Loads a GGUF model or an ExecuTorch program: an address, a File or a Blob. */
 export async function load(source, options = {}) {
-  const { device = 'browser', context, sha256, onProgress, onWarning, signal, workerURL } = options;
-  signal?.throwIfAborted();
-  const problem = device === 'cpu' ? null : await diagnose();
-  if (problem) throw new WebGPUPyError(problem.code, problem.message);
   const given = source instanceof Blob ? { file: source } : { url: new URL(source, document.baseURI).href };
   const name = given.file ? given.file.name ?? 'file' : given.url;
   const packages = isProgram(name) ? [] : [...LANGUAGE_PACKAGES];
-  const connection = options.connection ?? new Connection({ packages, onProgress, workerURL });
+  const args = { source: given, sha256: options.sha256, options: { context: options.context } };
+  const [connection, opened] = await connected('open', args, packages, options);
+  return opened.kind === 'program' ? new Program(connection, opened) : new LanguageModel(connection, opened);
+}
+
+/** Puts a graph onto a device. */
+export async function build(graph, options = {}) {
+  return new Session(...(await connected('build', { steps: graph.steps }, [], options)));
+}
+
+/** Calls a method that opens something, on the connection that was given or a new one. */
+async function connected(method, args, packages, { device = 'browser', signal, onProgress, onWarning, ...options }) {
+  signal?.throwIfAborted();
+  const problem = device === 'cpu' || options.gpuDevice ? null : await diagnose();
+  if (problem) throw new WebGPUPyError(problem.code, problem.message);
+  const connection = options.connection ?? (await connect({ packages, onProgress, ...options }));
   const giveUp = () => connection.close();
   signal?.addEventListener('abort', giveUp);
   try {
     await connection.ready;
     signal?.removeEventListener('abort', giveUp);
-    const opened = await connection.call('open', { source: given, device, sha256, options: { context } }, { signal, onProgress, onWarning });
-    return opened.kind === 'program' ? new Program(connection, opened) : new LanguageModel(connection, opened);
+    return [connection, await connection.call(method, { ...args, device }, { signal, onProgress, onWarning })];
   } catch (error) {
     if (!options.connection) connection.close();
     signal?.throwIfAborted();
@@ -34,132 +46,8 @@ export async function load(source, options = {}) {
   }
 }
 
-class Opened {
-  constructor(connection, info) {
-    this.connection = connection;
-    this.info = info;
-    this.name = info.name;
-  }
-
-  /** GPU bytes by kind, and the Python heap. */
-  memory() {
-    return this.connection.call('memory');
-  }
-
-  /** The adapter with its limits and features. */
-  device() {
-    return this.connection.call('device');
-  }
-
-  /** Frees the model, the device and the worker. */
-  close() {
-    this.connection.close();
-  }
-}
-
-/** A language model; made by `load`. */
-export class LanguageModel extends Opened {
-  constructor(connection, info) {
-    super(connection, info);
-    const stream = (method, what) => (given, { signal, ...options } = {}) => new Stream(connection, method, { [what]: given, options }, signal);
-    /** Answers a conversation of {role, content}. */
-    this.chat = Object.assign(stream('chat', 'messages'), { completions: completions(this) });
-    /** Continues a raw prompt, a text or token ids. */
-    this.generate = stream('generate', 'prompt');
-  }
-
-  async tokenize(text) {
-    return (await this.connection.call('tokenize', { text })).ids;
-  }
-
-  /** Tokens of a prompt, and embedding, rotated queries and keys of the first layer. */
-  look(prompt) {
-    return this.connection.call('look', { prompt });
-  }
-}
-
-/** An answer: iterate for its text. It starts with the iteration and ends when that is left. */
-export class Stream {
-  constructor(connection, method, args, signal) {
-    this.finishReason = null;
-    this.timings = null;
-    this.promptTokens = 0;
-    this.tokens = [];
-    this.start = (options) => connection.call(method, args, options);
-    this.signal = signal;
-  }
-
-  async *[Symbol.asyncIterator]() {
-    for await (const { text } of this.pieces()) if (text) yield text;
-  }
-
-  /** The answer step by step: {text, tokens, logprobs, top_logprobs}. */
-  async *pieces() {
-    const left = new AbortController();
-    const signal = this.signal ? AbortSignal.any([this.signal, left.signal]) : left.signal;
-    const queue = new Queue();
-    const done = this.start({ signal, onEvent: (event) => queue.push(event) }).then((result) => {
-      Object.assign(this, { finishReason: result.finish_reason, timings: result.timings });
-    });
-    done.then(() => queue.end(), (error) => queue.end(error));
-    try {
-      for await (const event of queue) {
-        if ('prompt_tokens' in event) this.promptTokens = event.prompt_tokens;
-        else {
-          this.tokens.push(...event.tokens);
-          yield event;
-        }
-      }
-    } finally {
-      left.abort();
-    }
-  }
-
-  /** The whole answer. */
-  async text() {
-    let whole = '';
-    for await (const text of this) whole += text;
-    return whole;
-  }
-}
-
-/** What is pushed, in order, to whoever awaits it. */
-class Queue {
-  items = [];
-  wake = () => {};
-  ended = false;
-
-  push(item) {
-    this.items.push(item);
-    this.wake();
-  }
-
-  end(error) {
-    this.ended = true;
-    this.error = error;
-    this.wake();
-  }
-
-  async *[Symbol.asyncIterator]() {
-    while (true) {
-      while (this.items.length) yield this.items.shift();
-      if (this.error) throw this.error;
-      if (this.ended) return;
-      await new Promise((resolve) => (this.wake = resolve));
-    }
-  }
-}
-
-/** An ExecuTorch program; made by `load`. */
-export class Program extends Opened {
-  /** Runs a method on arrays `{dtype, shape, data}` and numbers; its outputs are the same. */
-  async run(inputs, { method = 'forward', signal } = {}) {
-    const { outputs } = await this.connection.call('run', { method, inputs, whole: true }, { signal });
-    return outputs.map((output) => output.array ?? output.value);
-  }
-
-  /** Caches and mutable buffers as at first. */
-  reset() {
-    return this.connection.call('reset');
-  }
+async function connect({ gpuDevice, ...options }) {
+  if (!gpuDevice) return new Connection(options);
+  const { LocalConnection } = await import('./local.js');
+  return new LocalConnection({ gpuDevice, ...options });
 }

@@ -9,6 +9,7 @@ import { MESSAGES_VERSION, METHODS, START_ID, WebGPUPyError, messageToPage } fro
  * @property {(progress: Progress) => void} [onProgress]
  * @property {(message: string) => void} [onWarning]  by default the console hears it
  * @property {(event: any) => void} [onEvent]
+ * @property {Transferable[]} [transfer]  buffers within the arguments that move instead of being copied
  *
  * @typedef {CallOptions & {resolve: (value: any) => void, reject: (reason: any) => void}} Pending
  */
@@ -22,9 +23,9 @@ export class Connection {
 
   /**
    * Starts a worker; `ready` resolves when Python is up.
-   * @param {{packages?: string[], onProgress?: (progress: Progress) => void, workerURL?: string | URL}} [options]
+   * @param {{packages?: string[], onProgress?: (progress: Progress) => void, baseURL?: string | URL, pyodideURL?: string | URL}} [options]
    */
-  constructor({ packages = [], onProgress, workerURL } = {}) {
+  constructor({ packages = [], onProgress, baseURL, pyodideURL } = {}) {
     /** @type {Map<number, Pending>} */
     this.pending = new Map();
     this.lastId = START_ID;
@@ -38,10 +39,10 @@ export class Connection {
       this.#rejectReady = reject;
     });
     this.ready.catch(() => {});
-    this.worker = new Worker(workerURL ?? new URL('./worker.js', import.meta.url), { type: 'module' });
+    this.worker = startWorker(baseURL);
     this.worker.onmessage = ({ data }) => this.#received(data);
     this.worker.onerror = (event) => this.#end(`it failed: ${event.message || 'its script could not be loaded'}`);
-    this.worker.postMessage({ kind: 'start', version: MESSAGES_VERSION, packages, lock: this.lock });
+    this.worker.postMessage({ kind: 'start', version: MESSAGES_VERSION, packages, lock: this.lock, pyodideURL: pyodideURL && new URL(pyodideURL, document.baseURI).href });
   }
 
   /**
@@ -52,7 +53,7 @@ export class Connection {
    */
   async call(method, args = {}, options = {}) {
     if (!METHODS.includes(method)) throw new WebGPUPyError('WebGPUPyError', `no method ${method}`);
-    const { signal } = options;
+    const { signal, transfer = [] } = options;
     signal?.throwIfAborted();
     if (this.gone) throw this.gone;
     const id = ++this.lastId;
@@ -61,7 +62,7 @@ export class Connection {
     try {
       return await new Promise((resolve, reject) => {
         this.pending.set(id, { ...options, resolve, reject });
-        this.worker.postMessage({ kind: 'call', id, method, args });
+        this.worker.postMessage({ kind: 'call', id, method, args }, transfer);
       });
     } finally {
       signal?.removeEventListener('abort', cancel);
@@ -105,5 +106,18 @@ export class Connection {
     this.worker.terminate();
     this.#rejectReady(this.gone);
     for (const call of this.pending.values()) call.reject(this.gone);
+  }
+}
+
+/** @param {string | URL} [baseURL] folder of worker.js @returns {Worker} */
+function startWorker(baseURL) {
+  const folder = String(baseURL ?? new URL('./', import.meta.url)).replace(/\/?$/, '/');
+  try {
+    // Bundlers look for this very form.
+    if (!baseURL) return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+    return new Worker(new URL('worker.js', new URL(folder, document.baseURI)), { type: 'module' });
+  } catch (/** @type {any} */ error) {
+    if (error.name !== 'SecurityError') throw error;
+    throw new WebGPUPyError('NetworkError', `The worker lies at ${folder}, this page at ${location.origin}; browsers start workers from a page's own origin only. Copy the package's folder to your own server and give its address there as baseURL.`);
   }
 }

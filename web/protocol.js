@@ -4,15 +4,17 @@
 export { WebGPUPyError } from './js/errors.js';
 
 /** Changed with every change of the messages below; a page and a worker of two releases refuse each other. */
-export const MESSAGES_VERSION = 2;
+export const MESSAGES_VERSION = 3;
 
 /** What a page may ask its worker for; each is a method of webgpu_py/page.py's service. */
 export const METHODS = Object.freeze([
   'device', // () -> {info, limits, features}
   'open', // ({source, device, sha256, options}) -> {kind: 'program' | 'model', ...}
+  'build', // ({steps, device}) -> {kind: 'graph', ...}: a graph of web/graph.js
   'look', // ({prompt}) -> tokens, first layer, kernels, memory
-  'run', // ({method, inputs, profile}) -> outputs of a program
-  'reset', // () -> a program's caches, or a conversation, are as at first
+  'run', // ({method, inputs, profile}) -> outputs of a program; ({inputs}) -> outputs of a graph by name
+  'reset', // () -> the caches of a program or a graph are as at first
+  'timings', // () -> milliseconds of a graph's build and last run
   'chat', // ({messages, options}) -> the finished answer; pieces arrive as events
   'generate', // ({prompt, options}) -> the same for raw text
   'tokenize', // ({text}) -> ids
@@ -23,7 +25,7 @@ export const METHODS = Object.freeze([
 /**
  * @typedef {{code: string, message: string}} ErrorRecord
  *
- * @typedef {{kind: 'start', version: number, packages: string[], lock?: string}
+ * @typedef {{kind: 'start', version: number, packages: string[], lock?: string, pyodideURL?: string}
  *   | {kind: 'call', id: number, method: string, args: any}
  *   | {kind: 'cancel', id: number}} ToWorker
  *
@@ -56,7 +58,7 @@ const isId = (/** @type {any} */ id) => Number.isSafeInteger(id) && id >= 1;
 
 /** @type {Record<string, (m: any) => boolean>} */
 const TO_WORKER = {
-  start: (m) => Number.isInteger(m.version) && isStrings(m.packages),
+  start: (m) => Number.isInteger(m.version) && isStrings(m.packages) && (m.pyodideURL === undefined || typeof m.pyodideURL === 'string'),
   call: (m) => isId(m.id) && METHODS.includes(m.method),
   cancel: (m) => isId(m.id),
 };

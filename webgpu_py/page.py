@@ -106,6 +106,8 @@ class Service:
         async with self._turn:
             if method == "open":
                 return await self.open(args, call)
+            if method == "build":
+                return await self.build(args)
             if method == "close":
                 return await self.close()
             if self._opened is None:
@@ -157,11 +159,21 @@ class Service:
         facts = {"kind": opened.kind, "name": source.name, "nbytes": source.nbytes}
         return facts | opened.description()
 
+    async def build(self, args: dict[str, Any]) -> dict[str, Any]:
+        """Build a graph from the steps that a page noted; what was open before is closed."""
+        from .page_graph import build_graph
+
+        await self.close()
+        device = await self._granted(args.get("device", "browser"))
+        opened = self._opened = await build_graph(args["steps"], device)
+        return {"kind": opened.kind} | opened.description()
+
     async def close(self) -> None:
         """Free what the open file holds on the device."""
         opened, self._opened = self._opened, None
         if opened is not None:
             self._close_source()
+            self._close_source = lambda: None
             with contextlib.suppress(DeviceLost):
                 opened.close()
 

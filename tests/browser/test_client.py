@@ -247,3 +247,81 @@ def test_a_program_runs_on_arrays(real):
     assert np.prod(found["shape"]) == wanted.size, manifest
     assert found["code"] == "ShapeError"
     assert found["memory"]["gpu"]["total"] > 0 and found["memory"]["wasm_nbytes"] > 1e6
+
+
+SIGMOID = """
+        const g = new client.Graph();
+        const x = g.input('x', [client.dim('n', 16), 8]);
+        g.output('y', g.call('aten.sigmoid.default', x));
+"""
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-np.asarray(x, np.float64)))
+
+
+def test_a_graph_runs_on_typed_arrays_that_may_move(real):
+    found = run(
+        real,
+        SIGMOID
+        + """
+        const session = await client.build(g);
+        const given = client.array(new Float32Array(argument), [3, 8]);
+        const kept = await session.run({x: given});
+        const left = given.data.length;
+        const moved = await session.run({x: given}, {transfer: true});
+        const gone = given.data.length;
+        const code = (p) => p.then(() => null, (e) => e.code);
+        const errors = [await code(session.run({x: client.array(new Float32Array(7))})),
+          await code(client.build(new client.Graph(), {connection: session.connection}))];
+        let shape;
+        try { client.array(new Float32Array(7), [2, 4]); } catch (e) { shape = e.code; }
+        session.close();
+        return {kept: [...kept.y.data], moved: [...moved.y.data], shape: moved.y.shape,
+                left, gone, errors: [...errors, shape], info: session.info};""",
+        list(np.linspace(-4, 4, 24)),
+    )
+    for name in ("kept", "moved"):
+        np.testing.assert_allclose(found[name], sigmoid(np.linspace(-4, 4, 24)), rtol=1e-5)
+    assert (found["left"], found["gone"], found["shape"]) == (24, 0, [3, 8])
+    assert found["errors"] == ["ShapeError", "ShapeError", "ShapeError"]
+    assert found["info"]["inputs"] == [{"name": "x", "dtype": "float32", "dims": [16, 8]}]
+
+
+@pytest.mark.slow
+def test_a_device_of_the_apps_own_on_its_own_thread(real):
+    found = run(
+        real,
+        SIGMOID
+        + """
+        const adapter = await navigator.gpu.requestAdapter();
+        const gpuDevice = await adapter.requestDevice({label: 'mine'});
+        const before = window.fetch;
+        const session = await client.build(g, {gpuDevice});
+        const out = await session.run({x: client.array(new Float32Array(argument), [2, 8])});
+        const {limits} = await session.device();
+        session.close();
+        const after = await session.run({}).catch((e) => e.code);
+        const alive = await Promise.race([gpuDevice.lost.then(() => false),
+          new Promise((resolve) => setTimeout(resolve, 100, true))]);
+        gpuDevice.destroy();
+        return {y: [...out.y.data], bindings: limits.max_storage_buffers_per_shader_stage,
+                after, alive, restored: before === window.fetch};""",
+        list(np.linspace(-3, 3, 16)),
+    )
+    np.testing.assert_allclose(found["y"], sigmoid(np.linspace(-3, 3, 16)), rtol=1e-5)
+    # A device that asked for nothing has WebGPU's default limits, not the adapter's.
+    assert found["bindings"] == 8
+    assert (found["after"], found["alive"], found["restored"]) == ("DeviceLost", True, True)
+
+
+def test_a_worker_of_another_origin_is_refused_with_advice(scripted):
+    found = run(
+        scripted,
+        """const at = (options) => client.load('models/a.gguf', options)
+          .then((llm) => llm.close(), (e) => [e.code, e.message]);
+        return [await at({baseURL: 'https://cdn.example/webgpu-py'}), await at({baseURL: '/'})];""",
+    )
+    (code, message), fine = found
+    assert code == "NetworkError" and fine is None
+    assert "https://cdn.example/webgpu-py/" in message and "baseURL" in message

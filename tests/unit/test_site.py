@@ -9,7 +9,7 @@ import pytest
 from tiny_model import tiny_gguf
 from webgpu_py.errors import FormatError
 from webgpu_py.host import cli
-from webgpu_py.host.site import build_site, integrity, page_modules
+from webgpu_py.host.site import build_site, integrity, module_closure
 from webgpu_py.host.urls import PYODIDE_CDN
 
 
@@ -58,7 +58,7 @@ def test_everything_the_page_refers_to_is_there_and_pinned(built):
     refs = dict(re.findall(r'(?:href|src)="([^"#:]+)" integrity="([^"]+)"', text))
     app = one(built, "app-*")
     assert f"{app.name}/app.js" in refs and f"{app.name}/style.css" in refs
-    modules = {f"{app.name}/{name}" for name in page_modules(app)}
+    modules = {f"{app.name}/{name}" for name in module_closure(app, "app.js")}
     assert modules <= set(refs) and f"{app.name}/js/device.js" in modules
     for name, value in refs.items():
         digest = hashlib.sha256((built.folder / name).read_bytes()).digest()

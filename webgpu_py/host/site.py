@@ -35,6 +35,7 @@ from webgpu_py.host.urls import PYODIDE_CDN, PYODIDE_VERSION
 MANIFEST = "manifest.json"
 HASH_DIGITS = 12
 DEVELOPMENT_ONLY = (
+    "README.md",
     "index.html",
     "package.json",
     "pyodide-lock.json",
@@ -93,9 +94,9 @@ def write_app(folder: Path, python_module: str) -> None:
     (folder / "python-files.js").write_text(python_module, encoding="utf-8")
 
 
-def page_modules(app: Path, start: str = "app.js") -> list[str]:
-    """The modules that a page imports beginning with `start`, as paths below `app`."""
-    found = [start]
+def module_closure(app: Path, *entries: str) -> list[str]:
+    """The modules `entries` and all that they import when they load, as paths below `app`."""
+    found = list(entries)
     for name in found:
         text = (app / name).read_text(encoding="utf-8")
         for target in _IMPORT.findall(text):
@@ -123,7 +124,7 @@ def _page(app: Path, policy: str, address: str) -> str:
     head = [f'<meta http-equiv="Content-Security-Policy" content="{policy}" />']
     head += [
         f'<link rel="modulepreload" href="{app.name}/{name}" integrity="{integrity(app / name)}" />'
-        for name in page_modules(app)[1:]
+        for name in module_closure(app, "app.js")[1:]
     ]
     mark = '<meta charset="utf-8" />\n'
     return text.replace(mark, mark + "".join(f"    {line}\n" for line in head), 1)

@@ -1,0 +1,61 @@
+// What an app holds of an open file or a built graph: typed arrays in, typed arrays out.
+
+/** Every open thing: it has a connection of its own, or the one it was given. */
+export class Opened {
+  constructor(connection, info) {
+    this.connection = connection;
+    this.info = info;
+    this.name = info.name;
+  }
+
+  /** GPU bytes by kind, and the Python heap. */
+  memory() {
+    return this.connection.call('memory');
+  }
+
+  /** The adapter with its limits and features. */
+  device() {
+    return this.connection.call('device');
+  }
+
+  /** Frees the model, the device and the worker. */
+  close() {
+    this.connection.close();
+  }
+}
+
+/** An ExecuTorch program; made by `load`. */
+export class Program extends Opened {
+  /** Runs a method on arrays `{dtype, shape, data}` and numbers; its outputs are the same. */
+  async run(inputs, { method = 'forward', signal, transfer } = {}) {
+    const { outputs } = await this.connection.call('run', { method, inputs, whole: true }, { signal, transfer: moved(inputs, transfer) });
+    return outputs.map((output) => output.array ?? output.value);
+  }
+
+  /** Caches and mutable buffers as at first. */
+  reset() {
+    return this.connection.call('reset');
+  }
+}
+
+/** A graph on a device; made by `build`. */
+export class Session extends Opened {
+  /** Runs on arrays by input name; the outputs by name. */
+  run(inputs, { signal, transfer } = {}) {
+    return this.connection.call('run', { inputs }, { signal, transfer: moved(Object.values(inputs), transfer) });
+  }
+
+  /** Milliseconds of build and last run. */
+  timings() {
+    return this.connection.call('timings');
+  }
+
+  /** Caches and mutable tensors as at first. */
+  reset() {
+    return this.connection.call('reset');
+  }
+}
+
+function moved(inputs, transfer) {
+  return transfer ? [...new Set(inputs.flatMap((input) => input?.data?.buffer ?? []))] : [];
+}
