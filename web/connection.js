@@ -111,13 +111,14 @@ export class Connection {
 
 /** @param {string | URL} [baseURL] folder of worker.js @returns {Worker} */
 function startWorker(baseURL) {
-  const folder = String(baseURL ?? new URL('./', import.meta.url)).replace(/\/?$/, '/');
+  const given = baseURL && new URL('worker.js', new URL(String(baseURL).replace(/\/?$/, '/'), document.baseURI));
   try {
+    if (given) return new Worker(given, { type: 'module' });
     // Bundlers look for this very form.
-    if (!baseURL) return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
-    return new Worker(new URL('worker.js', new URL(folder, document.baseURI)), { type: 'module' });
+    return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
   } catch (/** @type {any} */ error) {
     if (error.name !== 'SecurityError') throw error;
-    throw new WebGPUPyError('NetworkError', `The worker lies at ${folder}, this page at ${location.origin}; browsers start workers from a page's own origin only. Copy the package's folder to your own server and give its address there as baseURL.`);
+    const place = given ? `is ${given}` : `lies beside ${import.meta.url}`;
+    throw new WebGPUPyError('NetworkError', `The worker ${place}, this page is at ${location.origin}; browsers start workers from a page's own origin only. Copy the package's folder to your own server and give its address there as baseURL.`);
   }
 }

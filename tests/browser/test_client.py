@@ -324,4 +324,4 @@ def test_a_worker_of_another_origin_is_refused_with_advice(scripted):
     )
     (code, message), fine = found
     assert code == "NetworkError" and fine is None
-    assert "https://cdn.example/webgpu-py/" in message and "baseURL" in message
+    assert "https://cdn.example/webgpu-py/worker.js" in message and "baseURL" in message

@@ -1,61 +1,16 @@
 """A built site on a plain web server, under a sub-path, with the rest of the network cut off."""
 
-import re
 import shutil
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
 
 import pytest
 
-from browser.pages import CASES, STARTED_MS, Visit
+from browser.pages import CASES, STARTED_MS
+from browser.plain_server import visiting
 from tiny_model import tiny_gguf
 from webgpu_py.host.pyodide_files import ensure_pyodide
 from webgpu_py.host.site import build_site
 from webgpu_py.host.urls import PYODIDE_CDN
-
-
-class PlainServer:
-    """`python -m http.server`: no ranges, no headers of ours."""
-
-    def __init__(self, folder):
-        command = [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", "0"]
-        self.process = subprocess.Popen(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        port = re.search(r"port (\d+)", self.process.stdout.readline())[1]
-        self.url = f"http://127.0.0.1:{port}"
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-
-@contextmanager
-def visiting(browser, folder, allow=None):
-    """A page of a plain server; `outside` has every request that left it."""
-    server = PlainServer(folder)
-    one = Visit(browser, server)
-    one.outside = []
-
-    async def guard(route):
-        url = route.request.url
-        if url.startswith((server.url + "/", "blob:", "data:")):
-            return await route.continue_()
-        one.outside.append(url)
-        if allow and url.startswith(PYODIDE_CDN):
-            path = allow / url.removeprefix(PYODIDE_CDN)
-            return await route.fulfill(path=path, headers={"Access-Control-Allow-Origin": "*"})
-        return await route.abort()
-
-    try:
-        browser.call(lambda: one.raw.context.route("**/*", guard))
-        yield one
-    finally:
-        one.close()
-        server.stop()
 
 
 def test_bundled_site_answers_under_a_sub_path_without_a_network(browser, tmp_path, capsys):

@@ -1,0 +1,9 @@
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+export default defineConfig({
+  base: './',
+  plugins: [react()],
+  // Pre-bundled, the package would look for its worker in the wrong folder.
+  optimizeDeps: { exclude: ['webgpu-py'] },
+});
