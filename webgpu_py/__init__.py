@@ -31,6 +31,7 @@ from .program import Program, load
 
 if TYPE_CHECKING:
     from .llm import LLM
+    from .notebook import Heatmap, ProgressBar
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,7 @@ __all__ = [
     "FeatureMissing",
     "FormatError",
     "Graph",
+    "Heatmap",
     "IndexOutOfRange",
     "InsecureContext",
     "LimitExceeded",
@@ -52,6 +54,7 @@ __all__ = [
     "NoWebGPU",
     "OutOfMemory",
     "Program",
+    "ProgressBar",
     "Session",
     "ShapeError",
     "UnsupportedModel",
@@ -68,9 +71,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`LLM`, imported when first used: graphs need none of its modules."""
+    """`LLM` and what notebooks show, imported when first used: graphs need none of it."""
     if name == "LLM":
         from .llm import LLM
 
         return LLM
+    if name in ("Heatmap", "ProgressBar"):
+        from . import notebook
+
+        return getattr(notebook, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -85,6 +85,13 @@ class Program:
                     total[kind] = total.get(kind, 0) + nbytes
         return total
 
+    def _repr_html_(self) -> str:
+        """A notebook draws every method: operators on the device, and those on NumPy."""
+        from .graph.drawing import graph_svg
+        from .picture import program_picture
+
+        return "".join(f"<h4>{p['name']}</h4>{graph_svg(p)}" for p in program_picture(self))
+
     def close(self) -> None:
         """Free everything on the device, and close the files that `load` opened."""
         for method in self.methods.values():

@@ -220,6 +220,13 @@ class Graph:
             )
         return lambda *args: self.call(names[helper], *args)
 
+    def _repr_svg_(self) -> str:
+        """A notebook draws the graph as it is so far."""
+        from .drawing import graph_svg
+        from .picture import graph_picture
+
+        return graph_svg(graph_picture(self.ir))
+
     # -- running
 
     async def build(self, device: Device, limits: Mapping[str, int] | None = None) -> Session:

@@ -254,6 +254,16 @@ class Session:
             "kernels": list(self._timings.kernels),
         }
 
+    def _repr_html_(self) -> str:
+        """A notebook shows memory and times as bars, and draws the graph."""
+        from .drawing import graph_svg
+        from .picture import graph_picture
+        from .tables import facts_html
+
+        title = f"Session on {self.device.kind}, {self.dispatches} dispatches"
+        facts = facts_html(title, self.memory(), self.timings())
+        return facts + graph_svg(graph_picture(self.graph))
+
     @property
     def dispatches(self) -> int:
         """Dispatches of the first (maximal) variant."""
