@@ -66,8 +66,8 @@ def test_everything_the_page_refers_to_is_there_and_pinned(built):
         assert len(digest) == 32
     for name in re.findall(r'(?:href|src)="([^"#:]+)"', text):
         assert (built.folder / name).exists(), name
-    assert 'data-model="models/tiny%20model.gguf"' in text
-    assert (built.folder / "models/tiny model.gguf").is_file()
+    model = one(built, "model-*/tiny model.gguf")
+    assert f'data-model="{model.parent.name}/tiny%20model.gguf"' in text
 
 
 def test_only_what_a_page_needs_of_python(built):
@@ -109,7 +109,16 @@ def test_the_same_again_gives_the_same_names_and_leaves_nothing_old(tmp_path, ti
     again = build_site(tmp_path, tiny, bundled=False)
     assert again.files == first.files and {p.name for p in tmp_path.iterdir()} == names
     without = build_site(tmp_path, None, bundled=False)
-    assert not (tmp_path / "models").exists() and "models/tiny model.gguf" not in without.files
+    assert not list(tmp_path.glob("model-*")) and without.nbytes("model-") == 0
+
+
+def test_another_model_of_the_same_name_has_another_address(tmp_path):
+    names = set()
+    for seed in (1, 2):
+        (tmp_path / "m.gguf").write_bytes(tiny_gguf(seed=seed))
+        site = build_site(tmp_path / "out", tmp_path / "m.gguf", bundled=False)
+        names.add(one(site, "model-*/m.gguf").parent.name)
+    assert len(names) == 2
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):

@@ -9,7 +9,7 @@ from webgpu_py.host.demo_model import ensure_demo_model
 from webgpu_py.host.fetch import say
 from webgpu_py.host.site import Site, build_site
 
-GROUPS = {"app-": "page and worker", "python-": "Python", "models/": "model"}
+GROUPS = {"app-": "page and worker", "python-": "Python", "model-": "model"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

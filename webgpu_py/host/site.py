@@ -5,10 +5,11 @@ index.html                the one file with a fixed name; refers to the others, 
 manifest.json             every file with its bytes and SHA-256
 app-<hash>/               pages, worker, the JavaScript half
 python-<hash>/            Pyodide, packages, this package's wheel
-models/                   the model, when one is given
+model-<hash>/             the model, when one is given
 ```
 
-A folder's hash is of its content, so everything in it may be cached for ever.
+A folder's hash is of its content, so everything in it may be cached for ever: browsers keep a model
+by its address and do not look for another there.
 """
 
 from __future__ import annotations
@@ -154,9 +155,11 @@ def _check_model(model: Path) -> None:
 def _place_model(folder: Path, model: Path | str | None) -> str:
     if not isinstance(model, Path):
         return model or ""
-    (folder / "models").mkdir()
-    shutil.copyfile(model, folder / "models" / model.name)
-    return f"models/{quote(model.name)}"
+    staging = folder / "model"
+    staging.mkdir()
+    shutil.copyfile(model, staging / model.name)
+    placed = staging.rename(folder / f"model-{_digest(staging)}")
+    return f"{placed.name}/{quote(model.name)}"
 
 
 def _clear(folder: Path) -> None:
