@@ -50,6 +50,6 @@ def test_chat_and_program_violate_nothing(browser, site):
         )
         one.page.wait_for_timeout(500)
         blocked = [r["csp-report"]["blocked-uri"] for r in site.reports]
-        assert sorted(blocked) == ["https://example.com", "https://example.org"]
+        assert sorted(blocked) == ["https://example.com/", "https://example.org/"]
     finally:
         one.close()
