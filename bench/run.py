@@ -96,8 +96,14 @@ def merged(path: Path, result: dict[str, Any]) -> dict[str, Any]:
     before = json.loads(path.read_text())
     new = {(r["suite"], r["case"]) for r in result["rows"]}
     kept = [r for r in before["rows"] if (r["suite"], r["case"]) not in new]
-    versions = {**before["versions"], **result["versions"]}
-    return {**result, "versions": versions, "rows": [*kept, *result["rows"]]}
+    done = {r["case"] for r in [*kept, *result["rows"]]}
+    waiting = [*before["left_out"], *result["left_out"]]
+    return {
+        **result,
+        "versions": {**before["versions"], **result["versions"]},
+        "rows": [*kept, *result["rows"]],
+        "left_out": sorted({case for case in waiting if case not in done}),
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -108,6 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--adapter", choices=("auto", "software", "hardware"), default="auto")
     parser.add_argument("--machine", default=machine_name())
+    parser.add_argument("--seconds", type=float, help="begin no case after so long")
     parser.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
@@ -119,6 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
     query["date"] = datetime.date.today().isoformat()
     if given.suite:
         query["suite"] = ",".join(given.suite)
+    if given.seconds:
+        query["seconds"] = str(given.seconds)
     if given.quick:
         query["quick"] = "1"
     result = measure(settings, query, given.timeout)
@@ -126,6 +135,8 @@ def main(arguments: list[str] | None = None) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(merged(path, result), indent=1) + "\n")
     say(f"{len(result['rows'])} rows in {path}")
+    if result["left_out"]:
+        say(f"left out for want of time: {','.join(result['left_out'])}")
     return 0
 
 

@@ -1,7 +1,9 @@
 // Reads what to measure from the query, measures it, and posts rows as they come:
 // /__log text, /__part a row, /__result all of it in the form of bench/results.
 //
-// ?suite=kernels,model&only=linear_q4*&quick=1&machine=NAME&date=YYYY-MM-DD&peers=0
+// ?suite=kernels,model&only=linear_q4*&quick=1&seconds=280&machine=NAME&date=YYYY-MM-DD&peers=0
+//
+// After so many seconds no further case is begun; the result names those in `left_out`.
 
 import { kernelCases, matches } from './cases.js';
 import { measureLimits } from './limits.js';
@@ -93,11 +95,14 @@ async function main() {
     date: query.get('date') ?? new Date().toISOString().slice(0, 10),
     limits,
     rows,
+    left_out: [],
   };
   const only = query.get('only') ?? '*';
+  const deadline = 1000 * Number(query.get('seconds') ?? Infinity);
   const context = {
     ours, limits, software: found.software, quick: query.has('quick'),
     versions: result.versions, log, keep: (name) => matches(name, only),
+    late: (name) => performance.now() > deadline && result.left_out.push(name) > 0,
     row: (row) => {
       rows.push(row);
       return post('/__part', JSON.stringify(row));

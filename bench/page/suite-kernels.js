@@ -17,6 +17,7 @@ export async function runKernels(cases, peers, context) {
     ? { budgetMs: quick ? 100 : 400, warmMs: 0, least: 1, most: 10 }
     : { budgetMs: quick ? 30 : 100, warmMs: 30, least: 3, most: 40 };
   for (const one of cases.filter((c) => context.keep(c.case))) {
+    if (context.late(one.case)) continue;
     const samples = new Map();
     const failed = new Map();
     let dispatches = 0;

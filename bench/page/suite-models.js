@@ -39,7 +39,7 @@ export async function runModels(suite, peers, context) {
   const shape = suite === 'model' ? SMOLLM2 : LLAMA1B;
   const run = modelRuns(suite, context);
   const cases = run.prompts.flatMap((n) => [`${name}/first_token/${n}`, `${name}/decode/${n}`]);
-  if (![`${name}/load`, ...cases].some(keep)) return;
+  if (![`${name}/load`, ...cases].some(keep) || context.late(`${name}/load`)) return;
   const url = new URL(SMOLLM2_FILE, location.href).href;
   if (suite === 'model' && !(await fetch(url, { method: 'HEAD' })).ok) {
     await log(`${suite}: not run, there is no ${SMOLLM2_FILE} here`);
@@ -70,6 +70,7 @@ export async function runModels(suite, peers, context) {
   // The first answer compiles what is still to be compiled, and is left out.
   const rounds = software ? 1 : quick ? 2 : 6;
   for (const length of run.prompts) {
+    if (context.late(`${name}/first_token/${length}`)) continue;
     for (let round = 0; round < rounds; round++) {
       for (const engine of engines.filter((e) => !failed.has(e.name))) {
         try {
