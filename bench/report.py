@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import exp, log
 from pathlib import Path
+from statistics import median
 
 from bench.plots import Points, log_plot
 from bench.results import Result, Row, newest
@@ -112,7 +113,7 @@ def _kernels(result: Result) -> str:
             cells = [_cell(by_size.get(size)) for size in sizes]
             lines.append(f"| {_shape_name(shape)} | " + " | ".join(cells) + " |")
         lines.append("")
-    lines.append(_geometric(rows))
+    lines += [_geometric(rows), _spreads(rows.values())]
     notes = sorted({r["note"] for r in rows.values() if r.get("note")})
     lines += [f"- {note}" for note in notes]
     return "\n".join(lines) + "\n"
@@ -146,6 +147,16 @@ def _geometric(rows: Mapping[str, Row]) -> str:
 
     one, more = mean(lambda size: size == 1), mean(lambda size: size > 1)
     return f"Geometric mean of the ratios: {one} at size 1, {more} elsewhere.\n"
+
+
+def _spreads(rows: Collection[Row]) -> str:
+    """What the medians hide: (largest - smallest) / median of a case's samples."""
+    told = []
+    for whose in ("ours", "peer"):
+        found = sorted(r[f"{whose}_spread"] for r in rows if r.get(f"{whose}_spread") is not None)
+        if found:
+            told.append(f"{whose} {100 * median(found):.0f} %, at most {100 * found[-1]:.0f} %")
+    return f"Spread of a case's samples, as a median over cases: {'; '.join(told) or 'unknown'}.\n"
 
 
 # -- models and overheads
