@@ -107,6 +107,7 @@ def test_a_damaged_file_is_not_kept_and_a_mended_one_loads(app, site):
     assert run(app, "return (await load('tiny/damaged.gguf')).info.layers") == 2
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_while_it_loads_is_loaded_anew(app, site):
     model(site, "changing.gguf", kind="F16", ffn=16_000, seed=5)
     model(site, "changed.gguf", kind="F16", ffn=16_000, seed=6)
@@ -202,5 +203,5 @@ def test_weights_pass_by_both_heaps(app, site, browser):
         peak = heap.peak()
     print("python", before, after, "javascript", start, peak, "gpu", small, weights)
     assert after <= 1.2 * before + (1 << 20)
-    assert (peak - after) - (start - before) < 64 << 20
+    assert peak - start < 64 << 20
     assert weights < 1.05 * len(data)

@@ -130,14 +130,26 @@ export async function discardSource(handle) {
   await source?.discard?.();
 }
 
-const UPLOAD_STEP = 8 << 20;
+const UPLOAD_STEP = 4 << 20;
+const spare = [];
 
 export async function upload(device, handle, offset, source, sourceOffset, nbytes) {
   const state = stateOf(device);
   fetchSource(source);
+  // One piece of memory for all uploads: what is thrown away is collected too late.
+  const memory = spare.pop() ?? new Uint8Array(UPLOAD_STEP);
   for (let done = 0; done < nbytes; done += UPLOAD_STEP) {
-    const bytes = await orLost(state, readSource(source, sourceOffset + done, Math.min(UPLOAD_STEP, nbytes - done)));
+    const part = memory.subarray(0, Math.min(UPLOAD_STEP, nbytes - done));
+    const bytes = await orLost(state, readPart(sourceOf(source), sourceOffset + done, part));
     if (state.lost) throw state.lost;
     writeBytes(state, state.buffers.get(handle), offset + done, bytes);
   }
+  // Not after a failure: a read that goes on would write into it.
+  spare.push(memory);
+}
+
+async function readPart(source, offset, part) {
+  if (!source.readInto) return await source.read(offset, part.length);
+  await source.readInto(part, offset);
+  return part;
 }

@@ -5,7 +5,7 @@
 // whole entries are read by any number of them without asking the network.
 
 import {WebGPUPyError} from './errors.js';
-import {memoryStore, persistentStores, writableStore} from './stores.js';
+import {memoryStore, persistentStores, readBlob, writableStore} from './stores.js';
 
 /** Bytes of a chunk: what a cut connection loses at most. */
 export const CHUNK_NBYTES = 2 << 20;
@@ -156,14 +156,11 @@ export class Entry {
     this.have.add(i);
   }
 
-  /** Bytes `from` to `to` of a chunk that is there. */
-  async get(i, from, to) {
-    const blob = this.overflow?.get(i) ?? (await this.store.get(this.key, String(i)));
-    const part = await blob?.slice(from, to).arrayBuffer().catch(() => null);
-    if (part?.byteLength !== to - from) {
-      throw new WebGPUPyError('NetworkError', `${this.url}: part ${i} of it is gone from the browser's storage, which was cleared while it was read. Load it again.`);
-    }
-    return new Uint8Array(part);
+  /** Fill `target` with bytes from `from` of a chunk that is there. */
+  async read(i, from, target) {
+    const kept = this.overflow?.get(i);
+    if (kept ? await readBlob(kept, from, target) : await this.store.read(this.key, String(i), from, target)) return;
+    throw new WebGPUPyError('NetworkError', `${this.url}: part ${i} of it is gone from the browser's storage, which was cleared while it was read. Load it again.`);
   }
 
   /** All chunks are there: from now on no network is needed. */

@@ -49,18 +49,12 @@ export async function cachedSource(url, options = {}) {
       return Boolean(download.signal.reason?.restart);
     },
     read: (offset, nbytes) => download.read(offset, nbytes),
+    readInto: (target, offset) => download.readInto(target, offset),
     fetchAll: () => download.fetchAll(),
     verified: (sha256) => entry.verified(sha256),
     discard: () => download.discard(),
     close: () => download.close(),
   };
-}
-
-function deferred() {
-  const made = {};
-  made.promise = new Promise((resolve, reject) => Object.assign(made, {resolve, reject}));
-  made.promise.catch(() => {});
-  return made;
 }
 
 class Download {
@@ -69,7 +63,7 @@ class Download {
     this.stopping = new AbortController();
     this.signal = signal ? AbortSignal.any([signal, this.stopping.signal]) : this.stopping.signal;
     this.signal.addEventListener('abort', () => this.#fail(this.signal.reason));
-    /** Chunks that are on their way, and what waits for them. */
+    /** Chunks that are on their way, and the readers that wait for them. */
     this.pending = new Map();
     this.ranged = true;
     this.all = false;
@@ -138,7 +132,7 @@ class Download {
   async #run(first, end, answer) {
     const {entry} = this;
     const size = entry.chunkNbytes;
-    if (end !== Infinity) for (let i = first; i < end; i++) if (!entry.have.has(i)) this.pending.set(i, deferred());
+    if (end !== Infinity) for (let i = first; i < end; i++) if (!entry.have.has(i)) this.pending.set(i, []);
     let at = first;
     try {
       for (let failures = 0; at < end; ) {
@@ -204,7 +198,10 @@ class Download {
     if (i === 0) await this.#checkStart(bytes);
     this.arrived += bytes.length;
     if (!entry.have.has(i)) await entry.put(i, bytes);
-    pending.get(i)?.resolve(bytes);
+    for (const {target, from, resolve} of pending.get(i) ?? []) {
+      target.set(bytes.subarray(from, from + target.length));
+      resolve();
+    }
     pending.delete(i);
     const {nbytes} = entry.manifest;
     this.onProgress({loaded: nbytes === null ? this.arrived : entry.nbytes, total: nbytes ?? 0});
@@ -226,26 +223,31 @@ class Download {
   }
 
   async read(offset, nbytes) {
-    const {entry} = this;
-    checkRange({name: this.url, nbytes: entry.manifest?.nbytes ?? 0}, offset, nbytes);
-    const size = entry.chunkNbytes;
     const found = new Uint8Array(nbytes);
-    for (let at = offset; at < offset + nbytes; ) {
-      const i = Math.floor(at / size);
-      const end = Math.min((i + 1) * size, offset + nbytes);
-      found.set(await this.#part(i, at - i * size, end - i * size), at - offset);
-      at = end;
-    }
+    await this.readInto(found, offset);
     return found;
   }
 
-  async #part(i, from, to) {
-    if (this.entry.have.has(i)) return await this.entry.get(i, from, to);
+  /** Fill `target` with the bytes from `offset`. */
+  async readInto(target, offset) {
+    checkRange({name: this.url, nbytes: this.entry.manifest?.nbytes ?? 0}, offset, target.length);
+    const size = this.entry.chunkNbytes;
+    for (let at = 0; at < target.length; ) {
+      const i = Math.floor((offset + at) / size);
+      const from = offset + at - i * size;
+      const part = target.subarray(at, at + size - from);
+      await this.#fill(part, i, from);
+      at += part.length;
+    }
+  }
+
+  async #fill(target, i, from) {
+    if (this.entry.have.has(i)) return await this.entry.read(i, from, target);
     this.signal.throwIfAborted();
     if (i > this.furthest) this.furthest = i;
     this.wake();
     if (!this.pending.has(i)) this.#run(i, i + 1);
-    return (await this.pending.get(i).promise).subarray(from, to);
+    await new Promise((resolve, reject) => this.pending.get(i).push({target, from, resolve, reject}));
   }
 
   /** Bring the whole file, from now on whether it is read or not. */
@@ -268,7 +270,7 @@ class Download {
 
   #fail(error) {
     if (!this.stopping.signal.aborted) this.stopping.abort(error);
-    for (const {reject} of this.pending.values()) reject(error);
+    for (const readers of this.pending.values()) for (const {reject} of readers) reject(error);
     this.pending.clear();
     this.wake();
     if (unfinished.get(this.url) === this) unfinished.delete(this.url);

@@ -65,33 +65,67 @@ function validatorOf(response) {
   return own ? response.headers.get('Last-Modified') : null;
 }
 
-/** A body cut into pieces of `size` bytes, the last one shorter, after `skip` bytes are dropped. */
+/** Memory of bodies that have ended, for those that come. */
+const spare = [];
+
+// A body read into memory that is there already: garbage of a model's size is collected too late.
+class Body {
+  constructor(body) {
+    try {
+      this.reader = body.getReader({mode: 'byob'});
+    } catch {
+      this.reader = body.getReader();
+      this.rest = new Uint8Array(0);
+    }
+  }
+
+  /** What fills the beginning of `view`, over its memory under another name; empty at the end. */
+  async read(view) {
+    if (!this.rest) return (await this.reader.read(view)).value;
+    while (!this.rest.length) {
+      const {done, value} = await this.reader.read();
+      if (done) break;
+      this.rest = value;
+    }
+    const part = this.rest.subarray(0, view.length);
+    this.rest = this.rest.subarray(part.length);
+    view.set(part);
+    return view.subarray(0, part.length);
+  }
+
+  cancel() {
+    this.reader.cancel().catch(() => {});
+  }
+}
+
+/**
+ * A body cut into pieces of `size` bytes, the last one shorter, after `skip` bytes are dropped.
+ *
+ * A piece is good until the next one is asked for: all lie in the same memory.
+ */
 export async function* pieces(response, size, skip = 0) {
-  const reader = response.body.getReader();
-  let piece = null;
+  const body = new Body(response.body);
+  let memory = spare.pop();
+  if (memory?.byteLength !== size) memory = new ArrayBuffer(size);
   let filled = 0;
   try {
     for (;;) {
-      const {done, value} = await reader.read();
-      if (done) break;
-      const dropped = Math.min(skip, value.length);
+      const part = await body.read(new Uint8Array(memory, filled));
+      memory = part.buffer;
+      if (!part.length) break;
+      const dropped = Math.min(skip, part.length);
       skip -= dropped;
-      for (let at = dropped; at < value.length; ) {
-        const count = Math.min(size - filled, value.length - at);
-        piece ??= new Uint8Array(size);
-        piece.set(value.subarray(at, at + count), filled);
-        at += count;
-        filled += count;
-        if (filled === size) {
-          yield piece;
-          piece = null;
-          filled = 0;
-        }
-      }
+      if (dropped) part.copyWithin(0, dropped);
+      filled += part.length - dropped;
+      if (filled < size) continue;
+      yield new Uint8Array(memory);
+      filled = 0;
     }
-    if (filled) yield piece.slice(0, filled);
+    if (filled) yield new Uint8Array(memory, 0, filled);
   } finally {
-    reader.cancel().catch(() => {});
+    body.cancel();
+    // A read that was cut off has taken it away.
+    if (memory.byteLength) spare.push(memory);
   }
 }
 

@@ -1,5 +1,6 @@
 // Random-access bytes in the browser: a Blob or File, memory, or a URL that is not kept.
-// A source is {name, nbytes, read(offset, nbytes) -> Promise<Uint8Array>}.
+// A source is {name, nbytes, read(offset, nbytes) -> Promise<Uint8Array>}; one that can fill memory of
+// the caller's has readInto(target, offset) as well.
 
 import {WebGPUPyError} from './errors.js';
 import {checkNotHtml, request} from './http.js';

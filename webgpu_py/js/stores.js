@@ -1,11 +1,18 @@
 // Where a browser keeps named bytes: the origin's private file system, the Cache API, or memory.
-// A store has two levels, keys (a file) and names (its chunks); `get` gives a Blob or null.
+// A store has two levels, keys (a file) and names (its chunks). `get` gives a Blob or null; `read` fills
+// memory with bytes from `from` and says whether they were all there.
 
 const FOLDER = 'webgpu_py';
 const notFound = (error) => {
   if (error.name === 'NotFoundError') return null;
   throw error;
 };
+
+export async function readBlob(blob, from, target) {
+  const part = await blob?.slice(from, from + target.length).arrayBuffer().catch(() => null);
+  if (part) target.set(new Uint8Array(part));
+  return part?.byteLength === target.length;
+}
 
 class FileStore {
   persistent = true;
@@ -17,6 +24,13 @@ class FileStore {
 
   constructor(folder) {
     this.folder = folder;
+    this.folders = new Map();
+  }
+
+  async file(key, name) {
+    const folder = this.folders.get(key) ?? (await this.folder.getDirectoryHandle(key).catch(notFound));
+    if (folder) this.folders.set(key, folder);
+    return (await folder?.getFileHandle(name).catch(notFound)) ?? null;
   }
 
   async keys() {
@@ -33,9 +47,23 @@ class FileStore {
   }
 
   async get(key, name) {
-    const folder = await this.folder.getDirectoryHandle(key).catch(notFound);
-    const file = await folder?.getFileHandle(name).catch(notFound);
+    const file = await this.file(key, name);
     return file ? await file.getFile() : null;
+  }
+
+  async read(key, name, from, target) {
+    let access;
+    try {
+      access = await (await this.file(key, name)).createSyncAccessHandle({mode: 'read-only'});
+    } catch {
+      // Gone, or a browser that lets one reader at a time.
+      return await readBlob(await this.get(key, name), from, target);
+    }
+    try {
+      return access.read(target, {at: from}) === target.length;
+    } finally {
+      access.close();
+    }
   }
 
   async put(key, name, bytes) {
@@ -52,6 +80,7 @@ class FileStore {
   }
 
   async remove(key) {
+    this.folders.delete(key);
     await this.folder.removeEntry(key, {recursive: true}).catch(notFound);
   }
 }
@@ -89,6 +118,10 @@ class CacheStore {
     return response ? await response.blob() : null;
   }
 
+  async read(key, name, from, target) {
+    return await readBlob(await this.get(key, name), from, target);
+  }
+
   async put(key, name, bytes) {
     await this.cache.put(this.address(key, name), new Response(bytes));
   }
@@ -113,6 +146,10 @@ class MemoryStore {
 
   async get(key, name) {
     return this.files.get(key)?.get(name) ?? null;
+  }
+
+  async read(key, name, from, target) {
+    return await readBlob(await this.get(key, name), from, target);
   }
 
   async put(key, name, bytes) {

@@ -45,6 +45,8 @@ class FaultServer:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._http.daemon_threads = True
         self._http.site = self
+        # A browser drops connections that it has no use for.
+        self._http.handle_error = lambda *_: None
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
         threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
         return self

@@ -8,10 +8,7 @@ EVERY_S = 0.05
 
 
 class WorkerHeap:
-    """Bytes of the workers of `page`, their buffers outside of the heap included.
-
-    Wasm memory is among them: who uses this subtracts it.
-    """
+    """Bytes of the workers of `page`, their buffers outside of the heap included, but no wasm."""
 
     def __init__(self, thread, page):
         self.thread, self.page = thread, page
