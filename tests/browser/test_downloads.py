@@ -157,26 +157,19 @@ def test_a_second_load_asks_the_network_for_nothing(page):
     assert page.files.log == []
 
 
-@pytest.mark.slow
-def test_chunks_come_over_several_connections_and_only_those_that_are_asked_for(page):
-    page.files.delay_s = 0.002
-    active = [0, 0]
-
-    def sent(_):
-        active[1] = max(active[1], len({wanted for _, wanted, _ in page.files.log}))
-
-    page.files.on_sent = sent
+def test_only_chunks_that_are_asked_for_come_until_all_are_over_several_connections(page):
     code = """
     const source = await half.cachedSource(argument.url, {chunkNbytes: 1 << 16});
     const part = await source.read(5 * 65536 + 7, 65536);
     source.close();
     return [...part.slice(0, 8)];
     """
-    found = page.run(code)
-    assert found["value"] == list(DATA[5 * CHUNK + 7 : 5 * CHUNK + 15])
-    asked = {w for w in page.files.asked()}
-    assert asked == {f"bytes={i * CHUNK}-{(i + 1) * CHUNK - 1}" for i in (0, 5, 6)}
+    assert page.run(code)["value"] == list(DATA[5 * CHUNK + 7 : 5 * CHUNK + 15])
+    asked = page.files.asked()
+    assert asked == [f"bytes={i * CHUNK}-{(i + 1) * CHUNK - 1}" for i in (0, 5, 6)]
+    page.files.delay_s = 0.005
     page.loaded()
+    assert 3 <= page.files.most_active <= 6
 
 
 def cut(page, share=0.4):
@@ -195,9 +188,9 @@ def test_a_cut_download_goes_on(page):
     message = cut(page)["message"]
     assert f"of {len(DATA)} bytes are here" in message and "kept" in message
     page.loaded()
-    starts = [int(w.split("=")[1].split("-")[0]) for w in page.files.asked()]
-    assert 0 not in starts
-    assert 0.4 < sum(len(DATA) - s > 0 for s in starts) and min(starts) > 0
+    asked = [w.removeprefix("bytes=").split("-") for w in page.files.asked()]
+    assert min(int(start) for start, _ in asked) > 0
+    assert sum(int(end) + 1 - int(start) for start, end in asked) < 0.8 * len(DATA)
 
 
 def test_a_cut_download_of_a_server_without_ranges_starts_over(page):

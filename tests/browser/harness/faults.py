@@ -34,12 +34,16 @@ class FaultServer:
     delay_s: float = 0
     log: list[tuple[str, str | None, int]] = field(default_factory=list)
     on_sent: object = None
+    active: int = 0
+    most_active: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def restart(self, files):
         """Good manners again, and other files."""
         fresh = FaultServer(files, self.folders, self.pages)
         for one in fields(self):
-            setattr(self, one.name, getattr(fresh, one.name))
+            if one.name not in ("active", "lock"):
+                setattr(self, one.name, getattr(fresh, one.name))
 
     def __enter__(self):
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -66,7 +70,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         site, path = self.server.site, self.path.partition("?")[0]
         if path in site.files:
-            return self.model(site, path, site.files[path])
+            with site.lock:
+                site.active += 1
+                site.most_active = max(site.most_active, site.active)
+            try:
+                return self.model(site, path, site.files[path])
+            finally:
+                with site.lock:
+                    site.active -= 1
         page = site.pages.get(path)
         for prefix, folder in site.folders.items():
             if page is None and path.startswith(prefix):
