@@ -149,6 +149,7 @@ class LLM:
         opened: list[Source] = []
         try:
             stored = await open_model(source, quantize, opened)
+            hashed = None if sha256 is None else _only(source, opened)
             if progress:
                 progress("header", stored.header_nbytes, stored.header_nbytes)
             rows = _context(stored.config, context)
@@ -160,8 +161,8 @@ class LLM:
                 progress=(lambda d, t: progress("weights", d, t)) if progress else None,
             )
             try:
-                if sha256 is not None:
-                    await check_sha256(_only(source, opened), sha256)
+                if hashed is not None and sha256 is not None:
+                    await check_sha256(hashed, sha256)
                 generator = await make_generator(device, session, decoder, stored.tokenizer)
                 llm = cls(device, session, decoder, stored, generator, opened)
                 if not isinstance(stored.weights, GGUFWeights):

@@ -1,6 +1,7 @@
 """Language models on the NumPy device: architectures, cache, context, stopping."""
 
 import asyncio
+import hashlib
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tiny_model import CONTEXT, END, Forward, tiny_gguf
 from webgpu_py import request_device
 from webgpu_py.errors import ContextLength, FormatError, UnsupportedModel
 from webgpu_py.llm import LLM
+from webgpu_py.sources import FileSource
 
 PROMPT = "Hello, tiny model"
 
@@ -177,3 +179,38 @@ def test_everything_is_freed():
         return device.bridge.stats()
 
     assert run(check())["buffer_nbytes"] == 0
+
+
+def test_a_hash_of_the_file_is_checked():
+    data = tiny_gguf()
+    llm = run(loaded(data, sha256=hashlib.sha256(data).hexdigest()))
+    assert llm.context == CONTEXT
+    with pytest.raises(FormatError, match="was expected"):
+        run(loaded(data, sha256="0" * 64))
+
+
+@pytest.mark.parametrize(
+    ("data", "context", "error"),
+    [
+        (tiny_gguf()[:-500], None, FormatError),
+        (tiny_gguf("mamba"), None, UnsupportedModel),
+        (tiny_gguf(), CONTEXT + 1, ContextLength),
+        (tiny_gguf(), None, None),
+    ],
+)
+def test_files_are_closed_when_loading_fails_and_with_the_model(
+    tmp_path, monkeypatch, data, context, error
+):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(data)
+    closed = []
+    close = FileSource.close
+    monkeypatch.setattr(FileSource, "close", lambda s: (close(s), closed.append(s.name)))
+    if error:
+        with pytest.raises(error):
+            run(loaded(path, context=context))
+    else:
+        llm = run(loaded(path))
+        assert not closed
+        llm.close()
+    assert closed == ["model.gguf"]
