@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.pages import STARTED_MS, Visit
+from browser.pages import Visit
 from webgpu_py.host.pyodide_files import ensure_pyodide
 from webgpu_py.host.server import Server
 from webgpu_py.host.wheel import build_wheel
@@ -50,7 +50,7 @@ def outcome(browser, site):
     try:
         browser.call(lambda: one.raw.context.route("**/*", guard))
         one.page.goto(site.url)
-        one.page.get_by_text("mean 0.5").wait_for(timeout=STARTED_MS)
+        one.page.get_by_text("mean 0.5").wait_for(timeout=90_000)
         return one.page.locator("#out").inner_html(), outside
     except Exception as error:
         raise AssertionError(one.console) from error

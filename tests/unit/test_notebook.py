@@ -57,6 +57,13 @@ def test_weights_and_attributes_are_in_the_boxes_tip():
     assert any("aten.linear.default\nfloat32 4 × 4" in tip for tip in tips)
 
 
+def test_what_a_notebook_asks_a_graph_for_in_vain_is_simply_not_there():
+    assert not hasattr(wg.Graph(), "savefig")
+    with pytest.raises(wg.UnsupportedOperator, match="no helper 'savefig'") as caught:
+        wg.Graph().savefig("x.png")
+    assert caught.value.code == "UnsupportedOperator"
+
+
 def test_an_empty_graph_and_a_port_alone_are_drawn():
     assert "0 operators" in wg.Graph()._repr_svg_()
     g = wg.Graph()

@@ -71,6 +71,10 @@ class Var:
         return f"<Var {self.id} {self.dtype} {list(self.shape)}>"
 
 
+class NoHelper(UnsupportedOperator, AttributeError):
+    """Both, so that `hasattr` and what asks by it (notebooks do) take a graph for what it is."""
+
+
 class Graph:
     """Builds the IR; shapes and dtypes are checked at each call, in the caller's own frame."""
 
@@ -214,7 +218,7 @@ class Graph:
             raise AttributeError(helper)
         names = helper_names()
         if helper not in names:
-            raise UnsupportedOperator(
+            raise NoHelper(
                 f"Graph has no helper {helper!r}; call g.call(name, ...) with a name from "
                 "webgpu_py.operator_names()"
             )
