@@ -43,3 +43,24 @@ def test_in_the_browser(llm_gpu, name, form):
         data = {path.name: path.read_bytes() for path in folder.iterdir()}
     found = llm_gpu.run(BODY, data=data, expected=expected, context=CONTEXT)
     assert_follows(found, expected, 1e-4)
+
+
+async def look(data, ids):
+    import webgpu_py as wg
+    from webgpu_py.formats.gguf import read_gguf
+    from webgpu_py.models.first_layer import build_first_layer, check_first_layer
+    from webgpu_py.sources import BytesSource
+
+    device, source = await wg.request_device("browser"), BytesSource(data)
+    file = await read_gguf(source)
+    layer = await build_first_layer(device, file, source)
+    check = await check_first_layer(device, file, source, ids, await layer.run(ids))
+    layer.close()
+    await device.close()
+    return check.max_abs_error / check.largest
+
+
+@pytest.mark.parametrize("name", ["llama3", "gemma3", "phi3"])
+def test_the_first_layer(llm_gpu, name):
+    data = (GOLDENS / f"{name}.gguf").read_bytes()
+    assert llm_gpu.call(look, data=data, ids=golden(name)["ids"]) < 1e-6
