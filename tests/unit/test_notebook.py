@@ -7,6 +7,7 @@ import sys
 import types
 import xml.etree.ElementTree as ET
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ from webgpu_py.errors import DtypeError
 from webgpu_py.graph.drawing import BOX_HEIGHT, BOX_WIDTH, MAX_BOXES, short_name
 from webgpu_py.graph.tables import MAX_ROWS, bars_html
 from webgpu_py.notebook import HIGH, LOW, ODD, ZERO, colours
+from webgpu_py.picture import program_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
+CASES = Path(__file__).resolve().parents[1] / "conformance" / "cases" / "own"
 
 
 def diamond():
@@ -180,3 +183,18 @@ def test_progress_outside_a_notebook_keeps_its_numbers(monkeypatch):
     bar = wg.ProgressBar()
     bar("weights", 5, 10)
     assert bar.stages == {"weights": (5, 10)} and "50 %" in bar._repr_html_()
+
+
+@pytest.mark.parametrize("case", ["two_delegates", "control_flow", "symbolic", "decoder_block"])
+def test_a_program_draws_every_method(case):
+    async def load():
+        return await wg.load(CASES / case / "model.pte", device=await wg.request_device("cpu"))
+
+    program = asyncio.run(load())
+    html = program._repr_html_()
+    pictures = program_picture(program)
+    assert [f"<h4>{p['name']}</h4>" in html for p in pictures] == [True] * len(pictures)
+    boxes = [b for p in pictures for b in p["boxes"]]
+    roots = [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", html, re.S)]
+    kinds = [g.get("class") for root in roots for g in root.iter(f"{SVG}g")]
+    assert boxes and sorted(k for k in kinds if k != "port") == sorted(b["on"] for b in boxes)
