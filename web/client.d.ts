@@ -68,8 +68,11 @@ export function cached(): Promise<CachedFile[]>;
 /** Removes what is kept of an address, whole or in part. */
 export function forget(url: string | URL): Promise<void>;
 
-/** Loads a GGUF model or an ExecuTorch program (.pte) from an address, a File or a Blob. */
-export function load(source: string | URL | Blob, options?: LoadOptions): Promise<LanguageModel | Program>;
+/**
+ * Loads a GGUF model, a Hugging Face model or an ExecuTorch program (.pte) from an address, a File or a Blob.
+ * A Hugging Face model is the address of its folder, with a slash at the end, or an array of the folder's Files.
+ */
+export function load(source: string | URL | Blob | File[], options?: LoadOptions): Promise<LanguageModel | Program>;
 
 export interface Memory {
   /** Device bytes by kind, `total` among them. */
@@ -135,7 +138,8 @@ export interface Stream extends AsyncIterable<string> {
 export interface ModelInfo {
   kind: 'model';
   name: string;
-  nbytes: number;
+  /** Bytes of the file, where the model is one. */
+  nbytes?: number;
   architecture: string;
   layers: number;
   hidden: number;
@@ -155,6 +159,8 @@ export class LanguageModel implements Opened {
   chat: ((messages: Message[], options?: GenerationOptions & { tools?: object[] }) => Stream) & { completions: Completions };
   generate(prompt: string | number[], options?: GenerationOptions): Stream;
   tokenize(text: string): Promise<number[]>;
+  /** A model that came as safetensors as one file, which loads to the same bits without quantizing. */
+  save(): Promise<Blob>;
   /** Tokens of a prompt, and embedding, rotated queries and keys of the first layer. */
   look(prompt: string): Promise<Look>;
   memory(): Promise<Memory>;

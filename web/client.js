@@ -10,10 +10,10 @@ import { Program, Session } from './sessions.js';
 
 export { Connection, Graph, LanguageModel, Program, Session, WebGPUPyError, array, cached, dim, forget };
 
-/** Loads a GGUF model or an ExecuTorch program: an address, a File or a Blob. */
+/** Loads a model or an ExecuTorch program: an address, a File or Blob, or the Files of a model's folder. */
 export async function load(source, options = {}) {
-  const given = source instanceof Blob ? { file: source } : { url: new URL(source, document.baseURI).href };
-  const name = given.file ? given.file.name ?? 'file' : given.url;
+  const given = Array.isArray(source) ? { files: source } : source instanceof Blob ? { file: source } : { url: new URL(source, document.baseURI).href };
+  const name = given.url ?? given.file?.name ?? 'files';
   const packages = isProgram(name) ? [] : [...LANGUAGE_PACKAGES];
   const args = { source: given, sha256: options.sha256, options: { context: options.context } };
   const [connection, opened] = await connected('open', args, packages, options);

@@ -17,6 +17,17 @@ export class LanguageModel extends Opened {
     return (await this.connection.call('tokenize', { text })).ids;
   }
 
+  /** A model that came as safetensors as one file, which loads to the same bits without quantizing. */
+  async save() {
+    const pieces = [];
+    for (let first = true; ; first = false) {
+      const { piece } = await this.connection.call('save', { first });
+      if (!piece.data.length) return new Blob(pieces);
+      // A Blob may lie on the disk; arrays of a whole model would not.
+      pieces.push(new Blob([piece.data]));
+    }
+  }
+
   /** Tokens of a prompt, and embedding, rotated queries and keys of the first layer. */
   look(prompt) {
     return this.connection.call('look', { prompt });

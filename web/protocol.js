@@ -4,7 +4,7 @@
 export { WebGPUPyError } from './js/errors.js';
 
 /** Changed with every change of the messages below; a page and a worker of two releases refuse each other. */
-export const MESSAGES_VERSION = 3;
+export const MESSAGES_VERSION = 4;
 
 /** What a page may ask its worker for; each is a method of webgpu_py/page.py's service. */
 export const METHODS = Object.freeze([
@@ -18,6 +18,7 @@ export const METHODS = Object.freeze([
   'chat', // ({messages, options}) -> the finished answer; pieces arrive as events
   'generate', // ({prompt, options}) -> the same for raw text
   'tokenize', // ({text}) -> ids
+  'save', // ({first}) -> the next piece of the model as one file, an empty one after the last
   'memory', // () -> {gpu, python_heap, ...}
   'close', // () -> everything of the open file is freed
 ]);
@@ -50,6 +51,9 @@ export const LANGUAGE_PACKAGES = Object.freeze(['tiktoken', 'jinja2']);
 
 /** @param {string} name of a file, or its address */
 export const isProgram = (name) => /\.pte([?#]|$)/i.test(name);
+
+/** @param {string} url whole address @returns {boolean} whether it means a folder of a model's files */
+export const isFolder = (url) => /(\/|\.safetensors|\.safetensors\.index\.json)$/.test(new URL(url).pathname);
 
 /** The id under which the worker reports its own start; calls count from 1. */
 export const START_ID = 0;

@@ -2,8 +2,8 @@
 import { bootPyodide } from './boot.js';
 import * as half from './js/bridge.js';
 import { decode, encode } from './lib/arrays.js';
-import { openGiven, packagesFor } from './lib/opened.js';
-import { WebGPUPyError } from './protocol.js';
+import { explained, openGiven, packagesFor } from './lib/opened.js';
+import { LANGUAGE_PACKAGES, WebGPUPyError, isFolder } from './protocol.js';
 import { pythonFiles } from './python-files.js';
 
 /**
@@ -40,7 +40,26 @@ export async function startService({ packages, pyodideURL, gpuDevice, onProgress
 async function answer(py, service, id, method, args, listener) {
   listener.signal.throwIfAborted();
   const asked = (/** @type {any} */ given) => ask(py, service, id, method, given, listener);
-  return args.source ? withSource(py, args, listener, asked) : asked(args);
+  const { source } = args;
+  if (!source) return asked(args);
+  const several = source.files || (source.url && isFolder(source.url));
+  return several ? withFolder(py, args, asked) : withSource(py, args, listener, asked);
+}
+
+/**
+ * Several files make a model: Python opens those it needs, by their names.
+ * @param {any} py @param {any} args @param {(args: any) => Promise<any>} asked
+ */
+async function withFolder(py, args, asked) {
+  const { url, files = [] } = args.source;
+  const given = files.map((/** @type {File} */ file) => ({ handle: half.addSource(half.blobSource(file)), name: file.name, nbytes: file.size }));
+  try {
+    await py.loadPackage([...LANGUAGE_PACKAGES], { messageCallback: () => {} });
+    return await asked({ ...args, source: { url, files: given } });
+  } catch (error) {
+    for (const { handle } of given) half.dropSource(handle);
+    throw url ? await explained(url, error) : error;
+  }
 }
 
 /** @param {any} py @param {any} args @param {Listener} listener @param {(args: any) => Promise<any>} asked @returns {Promise<any>} */

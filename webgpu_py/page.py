@@ -22,9 +22,9 @@ from .browser_source import adopt_source
 from .device import Device, request_device
 from .errors import Cancelled, DeviceLost, FormatError, WebGPUPyError
 from .graph.values import Source
-from .sources import check_sha256, give_up
+from .sources import check_sha256, close_sources, give_up
 
-SNIFFED = 8
+SNIFFED = 9
 
 
 class Call:
@@ -133,9 +133,11 @@ class Service:
         return self._device
 
     async def open(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
-        """Open a file by its first bytes; what was open before is closed."""
+        """Open a file by its first bytes, or a model's folder; what was open before is closed."""
         await self.close()
         given = args["source"]
+        if "handle" not in given:
+            return await self._open_folder(given, args, call)
         source = await adopt_source(
             given["handle"], given["name"], given["nbytes"], given["sha256"]
         )
@@ -158,6 +160,30 @@ class Service:
         self._opened = opened
         facts = {"kind": opened.kind, "name": source.name, "nbytes": source.nbytes}
         return facts | opened.description()
+
+    async def _open_folder(
+        self, given: dict[str, Any], args: dict[str, Any], call: Call
+    ) -> dict[str, Any]:
+        """A model of several files: the `url` of their folder, or `files` that were dropped."""
+        from .page_model import open_checkpoint
+
+        if args.get("sha256"):
+            raise FormatError("sha256 is the hash of one file, this model has several")
+        files = {
+            f["name"]: await adopt_source(f["handle"], f["name"], f["nbytes"], None)
+            for f in given["files"]
+        }
+        self._close_source = lambda: close_sources([*files.values()])
+        try:
+            device = await self._granted(args.get("device", "browser"))
+            source = files or given["url"]
+            opened = await open_checkpoint(source, device, args.get("options", {}), call)
+        except BaseException:
+            close_sources([*files.values()])
+            raise
+        self._opened = opened
+        name = given.get("url") or ", ".join(files)
+        return {"kind": opened.kind, "name": name} | opened.description()
 
     async def build(self, args: dict[str, Any]) -> dict[str, Any]:
         """Build a graph from the steps that a page noted; what was open before is closed."""
@@ -189,9 +215,14 @@ async def _opener(source: Source) -> Any:
         from .page_program import open_program
 
         return open_program
+    if start[8:] == b"{":
+        from .page_model import open_checkpoint
+
+        return open_checkpoint
     raise FormatError(
-        f"{source.name}: begins with {start!r}; a model is a GGUF file (begins with b'GGUF') "
-        "or an ExecuTorch program (.pte, b'ET12' at byte 4)"
+        f"{source.name}: begins with {start!r}; a model is a GGUF file (begins with b'GGUF'), "
+        "safetensors with config.json and tokenizer.json (all files at once, or the address of "
+        "their folder), or an ExecuTorch program (.pte, b'ET12' at byte 4)"
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .device import Device
-from .errors import FeatureMissing
+from .errors import FeatureMissing, UnsupportedModel
 from .formats.gguf import read_gguf
 from .graph.values import Source
 from .llm import LLM
@@ -24,9 +27,10 @@ class OpenModel:
 
     kind = "model"
 
-    def __init__(self, llm: LLM, source: Source) -> None:
+    def __init__(self, llm: LLM, gguf: Source | None) -> None:
         self._llm = llm
-        self._source = source
+        self._source = gguf
+        self._saved: AsyncIterator[bytes] | None = None
         self._look: FirstLayer | None = None
         self._types: dict[str, int] = {}
 
@@ -83,6 +87,15 @@ class OpenModel:
             "completion_tokens": len(stream.tokens),
         }
 
+    async def save(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """The next `piece` of what `LLM.save` writes, an empty one after the last.
+
+        With `first` it starts anew.
+        """
+        if self._saved is None or args.get("first"):
+            self._saved = self._llm.packed()
+        return {"piece": np.frombuffer(await anext(self._saved, b""), np.uint8)}
+
     # -- looking inside
 
     async def tokenize(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
@@ -95,6 +108,10 @@ class OpenModel:
     async def look(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
         """Tokens of a prompt, and embedding, rotated q and k of layer 0 for them."""
         ids = self._llm.tokenize(str(args["prompt"]))
+        if self._source is None:
+            raise UnsupportedModel(
+                "the look inside reads the blocks of a GGUF; this model came as safetensors"
+            )
         if self._look is None:
             call.progress("header")
             file = await read_gguf(self._source)
@@ -143,8 +160,18 @@ class OpenModel:
 async def open_model(
     source: Source, device: Device, options: dict[str, Any], call: Call
 ) -> OpenModel:
-    """Load a model; the header decides before any weight is read."""
+    """Load a GGUF; the header decides before any weight is read."""
+    return OpenModel(await _loaded(source, device, options, call), source)
 
+
+async def open_checkpoint(
+    source: Any, device: Device, options: dict[str, Any], call: Call
+) -> OpenModel:
+    """Load a Hugging Face folder by address, its files by name, or what `LLM.save` wrote."""
+    return OpenModel(await _loaded(source, device, options, call), None)
+
+
+async def _loaded(source: Any, device: Device, options: dict[str, Any], call: Call) -> LLM:
     def progress(stage: str, done: int, total: int) -> None:
         call.progress(stage, done, total)
         if stage == "header":
@@ -153,5 +180,4 @@ async def open_model(
             call.progress("kernels")
 
     call.progress("header")
-    llm = await LLM.load(source, device=device, context=options.get("context"), progress=progress)
-    return OpenModel(llm, source)
+    return await LLM.load(source, device=device, context=options.get("context"), progress=progress)

@@ -1,10 +1,12 @@
 """A Hugging Face folder in the browser: chat over served shards, saved and loaded again."""
 
 import asyncio
+from hashlib import sha256
 
 import pytest
 
 import tiny_folder
+from browser.pages import Visit
 from webgpu_py.errors import FormatError, NetworkError
 from webgpu_py.llm import LLM
 
@@ -64,6 +66,11 @@ def on_host(folder):
     return asyncio.run(answer())
 
 
+def data_of(raw):
+    """A safetensors file without its header."""
+    return raw[8 + int.from_bytes(raw[:8], "little") :]
+
+
 @pytest.mark.parametrize(("name", "matrices"), [("bf16/", 15), ("f16/model.safetensors", 16)])
 def test_a_chat_over_a_served_folder(served, name, matrices):
     gpu, folder = served
@@ -72,8 +79,7 @@ def test_a_chat_over_a_served_folder(served, name, matrices):
     assert first[0] == second[0] == tokens
     assert (first[2], second[2]) == (matrices, 0)
     # Codes, scales and vectors bit for bit; the losses are sums in another order.
-    data = [raw[8 + int.from_bytes(raw[:8], "little") :] for raw in (first[3], packed)]
-    assert data[0] == data[1]
+    assert data_of(first[3]) == data_of(packed)
     assert second[3] == first[3]
     assert len(first[1]) == matrices
     assert first[4]["weights"] == second[4]["weights"]
@@ -88,3 +94,44 @@ def test_what_a_server_lacks_is_named(served):
         gpu.call(chat, source="/tiny/none/", messages=MESSAGES)
     with pytest.raises(NetworkError, match="download failed"):
         gpu.call(chat, source="http://127.0.0.1:9/tiny/", messages=MESSAGES)
+
+
+CLIENT = """async ({folder, messages, names}) => {
+  const client = await import('/client.js');
+  const connection = new client.Connection({packages: ['tiktoken', 'jinja2']});
+  const answer = async (source) => {
+    const llm = await client.load(source, {connection});
+    return [llm, await llm.chat(messages, {max_tokens: 6}).text()];
+  };
+  const [llm, served] = await answer(folder);
+  const saved = await llm.save();
+  const [, packed] = await answer(saved);
+  const bytes = async (name) => await (await fetch(folder + name)).blob();
+  const files = await Promise.all(names.map(async (name) => new File([await bytes(name)], name)));
+  const [, dropped] = await answer(files);
+  const failed = ({code, message}) => [code, message];
+  const refused = await client.load(files.slice(1), {connection}).catch(failed);
+  connection.close();
+  const raw = await saved.arrayBuffer();
+  const data = raw.slice(8 + Number(new DataView(raw).getBigUint64(0, true)));
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+  return {served, packed, dropped, refused, digest: [...digest]};
+}"""
+
+
+def test_a_page_takes_the_folder_what_it_saved_and_dropped_files(served, browser):
+    gpu, folder = served
+    names = sorted(path.name for path in (folder / "bf16").iterdir())
+    visit = Visit(browser, gpu.server)
+    gpu.server.pages["/app.html"] = b"<!doctype html><title>an app</title>"
+    visit.page.goto(gpu.server.url + "/app.html")
+    given = {"folder": "/tiny/bf16/", "messages": MESSAGES, "names": names}
+    found = visit.page.evaluate(CLIENT, given)
+    visit.close()
+    assert names[0] == "config.json"
+    assert found["served"] == found["packed"] == found["dropped"] != ""
+    assert found["refused"] == [
+        "FormatError",
+        "the files: there is no config.json — a model's folder has it beside the weights",
+    ]
+    assert bytes(found["digest"]) == sha256(data_of(on_host(folder / "bf16")[1])).digest()

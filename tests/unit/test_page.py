@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiny_folder import files
 from webgpu_py.device import request_device
-from webgpu_py.errors import DeviceLost, DtypeError, ShapeError
+from webgpu_py.errors import DeviceLost, DtypeError, ShapeError, UnsupportedModel
 from webgpu_py.formats.pte_records import PteTensor
 from webgpu_py.page import Call, Service, _decoded, _encoded
+from webgpu_py.page_model import open_checkpoint
 from webgpu_py.page_program import make_input, open_program
 from webgpu_py.sources import open_source
 
@@ -144,3 +146,27 @@ def test_inputs_that_do_not_fit_are_refused():
         make_input("x", tensor("int32", 3), {"fill": "values", "values": [1, 2], "shape": [3]})
     with pytest.raises(DtypeError, match="is a number"):
         make_input("x", object(), {"fill": "zeros", "shape": []})
+
+
+def test_a_folder_answers_and_is_saved_piece_by_piece():
+    async def scene():
+        device = await request_device("cpu")
+        model = await open_checkpoint(files(), device, {"context": 32}, Call(print))
+        pieces, first = [], True
+        while len(piece := (await model.save({"first": first}, Call(print)))["piece"]):
+            pieces.append(piece.tobytes())
+            first = False
+        again = await open_checkpoint(b"".join(pieces), device, {}, Call(print))
+        found = []
+        for one in (model, again):
+            call = Call(print)
+            messages = [{"role": "user", "content": "hi"}]
+            found.append(await one.chat({"messages": messages, "options": {"max_tokens": 2}}, call))
+            with pytest.raises(UnsupportedModel, match="blocks of a GGUF"):
+                await one.look({"prompt": "hi"}, call)
+            one.close()
+        return found, model.description()
+
+    found, described = asyncio.run(scene())
+    assert [f["completion_tokens"] for f in found] == [2, 2]
+    assert (described["architecture"], described["context"]) == ("llama", 32)

@@ -44,7 +44,8 @@ export function shortType(dtype) {
 
 /** @param {string} path a URL or a file name @returns {string} its last part, readable */
 export function fileName(path) {
-  const last = path.replace(/[?#].*/, '').split('/').pop() ?? path;
+  // A folder's address ends with a slash, on a hub with the revision, too.
+  const last = path.replace(/[?#].*/, '').replace(/(\/resolve\/[^/]+)?\/$/, '').split('/').pop() ?? path;
   try {
     return decodeURIComponent(last);
   } catch {

@@ -25,15 +25,24 @@ export const packagesFor = (source) => (isProgram(source.name) ? [] : LANGUAGE_P
 
 /** @param {string} url @param {DownloadOptions} options */
 async function openURL(url, options) {
-  blocked = '';
   try {
     return await cachedSource(url, options);
-  } catch (/** @type {any} */ error) {
-    // The report of a violation comes a little after the failure it explains.
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    if (error.code === 'NetworkError' && blocked && new URL(url).origin !== self.location.origin) {
-      throw new WebGPUPyError('NetworkError', `${url}: this page's Content-Security-Policy lets it fetch from its own server only. Download the file and drop it on the page, or add ${new URL(url).origin} to connect-src where the page is served.`);
-    }
-    throw error;
+  } catch (error) {
+    throw await explained(url, error);
   }
+}
+
+/**
+ * What kept an address from being fetched, where it was this page's own policy.
+ * @param {string} url @param {any} error
+ */
+export async function explained(url, error) {
+  // The report of a violation comes a little after the failure it explains.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const byPolicy = blocked;
+  blocked = '';
+  if (error.code === 'NetworkError' && byPolicy && new URL(url).origin !== self.location.origin) {
+    return new WebGPUPyError('NetworkError', `${url}: this page's Content-Security-Policy lets it fetch from its own server only. Download the file and drop it on the page, or add ${new URL(url).origin} to connect-src where the page is served.`);
+  }
+  return error;
 }

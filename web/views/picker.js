@@ -3,17 +3,21 @@ import { byId, el } from '../lib/dom.js';
 import { fileName } from '../lib/format.js';
 import { Kept } from './kept.js';
 
-/** @param {(source: {url?: string, file?: File}) => void} choose @param {string} [own] address of this site's model */
+const FILES = '.gguf,.pte,.safetensors,.json,.jinja';
+
+/** @typedef {{url?: string, file?: File, files?: File[]}} Chosen */
+
+/** @param {(source: Chosen) => void} choose @param {string} [own] address of this site's model */
 export function setUpPicker(choose, own) {
   const dialog = byId('picker');
-  const take = (/** @type {{url?: string, file?: File}} */ source) => {
+  const take = (/** @type {Chosen} */ source) => {
     dialog.close();
     choose(source);
   };
-  const url = el('input', { id: 'model-url', type: 'url', name: 'url', required: true, placeholder: 'https://…/model.gguf', 'aria-describedby': 'model-url-note' });
+  const url = el('input', { id: 'model-url', type: 'url', name: 'url', required: true, placeholder: 'https://…/model.gguf', title: 'A folder’s address ends with a slash', 'aria-describedby': 'model-url-note' });
   const file = el('input', {
-    type: 'file', id: 'model-file', accept: '.gguf,.pte', class: 'hidden', tabindex: -1, 'aria-label': 'Model file',
-    onchange: () => file.files.length && take({ file: file.files[0] }),
+    type: 'file', id: 'model-file', accept: FILES, multiple: true, class: 'hidden', tabindex: -1, 'aria-label': 'Model file',
+    onchange: () => file.files.length && take(chosen(file.files)),
   });
   const kept = new Kept((address) => take({ url: address }));
   dialog.append(
@@ -26,7 +30,7 @@ export function setUpPicker(choose, own) {
         el('span', {}, 'A file on this machine'),
         el('button', { type: 'button', onclick: () => file.click() }, 'Choose a file…'),
         file,
-        el('span', { class: 'small soft' }, 'A GGUF model or an ExecuTorch .pte program. You can also drop it anywhere on the page. It is read here and goes nowhere.')),
+        el('span', { class: 'small soft' }, 'A GGUF model, an ExecuTorch .pte program, or all files of a Hugging Face model at once. You can also drop them anywhere on the page. They are read here and go nowhere.')),
       el('form', { class: 'field', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); take({ url: url.value }); } },
         el('label', { for: 'model-url' }, 'An address'),
         el('span', { class: 'inline' }, url, el('button', { type: 'submit' }, 'Load')),
@@ -45,7 +49,10 @@ export function closeButton(dialog) {
   return el('button', { type: 'button', class: 'quiet', 'aria-label': 'Close', onclick: () => dialog.close() }, '✕');
 }
 
-/** @param {(source: {file: File}) => void} take */
+/** @param {FileList} list @returns {Chosen} */
+const chosen = (list) => (list.length > 1 ? { files: [...list] } : { file: list[0] });
+
+/** @param {(source: Chosen) => void} take */
 function setUpDrop(take) {
   const veil = byId('drop');
   const hasFiles = (/** @type {DragEvent} */ event) => event.dataTransfer?.types.includes('Files');
@@ -59,9 +66,9 @@ function setUpDrop(take) {
   });
   document.addEventListener('drop', (event) => {
     veil.hidden = true;
-    const file = event.dataTransfer?.files[0];
-    if (!file) return;
+    const files = event.dataTransfer?.files;
+    if (!files?.length) return;
     event.preventDefault();
-    take({ file });
+    take(chosen(files));
   });
 }
