@@ -291,3 +291,25 @@ def test_an_input_may_share_its_buffer_with_activations(device):
     for k in (1, 2, 3):
         out = run(session.run(x=np.full(4, k, np.float32)))
         np.testing.assert_array_equal(out["y"], k + 4 * W)
+
+
+def test_what_lasts_can_be_read_and_nothing_else(device):
+    g = wg.Graph()
+    x = g.input("x", (2, 4))
+    w = g.constant(W)
+    y = g.add(x, w)
+    g.output("y", g.add(y, w))
+    session = run(g.build(device))
+    assert run(session.read(w.id)) == W.tobytes()
+    assert run(session.read(w.id, 4, 8)) == W[1:3].tobytes()
+    assert run(session.read(w.id, 16)) == b""
+    for offset, nbytes in ((17, None), (12, 5), (-1, 2), (0, -1)):
+        with pytest.raises(ShapeError, match="has 16 bytes"):
+            run(session.read(w.id, offset, nbytes))
+    with pytest.raises(ShapeError, match="does not last from run to run"):
+        run(session.read(y.id))
+    with pytest.raises(ShapeError, match="no tensor on the device"):
+        run(session.read(999))
+    session.close()
+    with pytest.raises(ShapeError, match="closed"):
+        run(session.read(w.id))

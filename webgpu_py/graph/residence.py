@@ -184,9 +184,11 @@ class Residence:
 
     async def read(self, value_id: ValueId, offset: int, nbytes: int | None) -> bytes:
         """Bytes of a tensor whose buffer is its own between runs; ShapeError."""
-        value, slot = self.graph.values[value_id], self.memory.slot_of.get(value_id, -1)
-        if not isinstance(value, Tensor) or slot < 0:
+        slot = self.memory.slot_of.get(value_id)
+        if slot is None:
             raise ShapeError(f"value {value_id} is no tensor on the device")
+        value = self.graph.values[value_id]
+        assert isinstance(value, Tensor)
         if self.memory.slots[slot].kind not in ("weights", "state"):
             raise ShapeError(f"value {value_id} does not last from run to run; make it an output")
         left = value.spec.nbytes - offset
