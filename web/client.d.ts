@@ -149,6 +149,8 @@ export interface ModelInfo {
   vocabulary: number;
   context: number;
   load_ms: number;
+  /** Matrices that were quantized: the error's root mean square over the weights'. */
+  quantization: Record<string, number>;
   memory: Record<string, number>;
 }
 

@@ -93,10 +93,14 @@ async def generate_text(
 ) -> dict[str, Any]:
     """The answer to a prompt, as `webgpu-py generate --json` prints it.
 
-    `emit` hears {"progress": [stage, done, total]} while the model loads and {"text": piece}.
+    `emit` hears {"progress": [stage, done, total]} while the model loads, {"quantized": [matrices,
+    dB of the worst]} where that was done, and {"text": piece}.
     """
     llm = await LLM.load(source, device=device, progress=lambda *at: emit({"progress": list(at)}))
     try:
+        if llm.quantization:
+            worst = min(loss.db for loss in llm.quantization.values())
+            emit({"quantized": [len(llm.quantization), worst]})
         text = llm.render([{"role": "user", "content": prompt}]) if chat else prompt
         ids = llm.tokenize(text)
         stream = llm.generate(ids, **options)

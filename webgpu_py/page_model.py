@@ -47,6 +47,7 @@ class OpenModel:
             "vocabulary": config.vocab_size,
             "context": self._llm.context,
             "load_ms": self._llm.load_ms,
+            "quantization": {n: loss.relative_rms for n, loss in self._llm.quantization.items()},
             "memory": self._llm.memory(),
         }
 

@@ -371,7 +371,9 @@ def test_the_command_line_takes_a_folder(tmp_path, capsys):
     folder = write(tmp_path / "model", ONE)
     given = ["--device", "cpu", "--prompt", PROMPT, "--max-tokens", "4", "--json"]
     assert main(["generate", str(folder), *given]) == 0
-    found = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    assert "quantized 15 matrices, SNR of the worst 20." in said.err
+    found = json.loads(said.out)
     expected, _ = FolderForward("BF16").greedy(found["prompt_tokens"], 4)
     assert found["tokens"] == expected
     assert main(["generate", str(tmp_path), *given]) == 1

@@ -170,3 +170,5 @@ def test_a_folder_answers_and_is_saved_piece_by_piece():
     found, described = asyncio.run(scene())
     assert [f["completion_tokens"] for f in found] == [2, 2]
     assert (described["architecture"], described["context"]) == ("llama", 32)
+    losses = described["quantization"]
+    assert losses["model.embed_tokens.weight"] < 0.01 < losses["model.layers.0.mlp.up_proj.weight"]

@@ -53,6 +53,8 @@ class Printer:
         if "text" in event and not self._quiet:
             sys.stdout.write(event["text"])
             sys.stdout.flush()
+        if "quantized" in event:
+            say("quantized {} matrices, SNR of the worst {:.1f} dB".format(*event["quantized"]))
         if "progress" in event and event["progress"][0] != self._stage:
             self._stage = event["progress"][0]
             say(f"loading {self._stage} ({event['progress'][2]:,} bytes)")
