@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from ..errors import FormatError, ShapeError, UnsupportedModel
@@ -57,11 +57,12 @@ class PackedWeights(StoredWeights):
         self.digest = file.metadata.get(SOURCE, "")
         self._file = file
         self._source = source
-        self._kinds: dict[str, Any] = parse_json(MATRICES, file.metadata[MATRICES].encode())
+        self._kinds: dict[str, Any] = {}
         self._losses: dict[str, Snr] = {}
         try:
+            self._kinds = parse_json(MATRICES, file.metadata[MATRICES].encode())
             for name, kind in self._kinds.items():
-                self._losses[name] = Snr(float(kind["signal"]), float(kind["noise"]))
+                self._losses[name] = _loss(kind["signal"], kind["noise"])
                 n, k = map(int, kind["dims"])
                 layout = LAYOUTS[kind["type"]]
                 self._check(f"{name}.codes", "U32", (n, layout.row_words(k)))
@@ -175,6 +176,12 @@ async def packed_file(
             yield await session.read(var.id, start, min(PIECE_NBYTES, total - start))
     for raw in texts.values():
         yield raw
+
+
+def _loss(signal: float, noise: float) -> Snr:
+    if not (0 <= signal < inf and 0 <= noise < inf):
+        raise ValueError(f"a loss of {noise} in {signal}")
+    return Snr(float(signal), float(noise))
 
 
 def _tensors(weights: SafetensorsWeights | PackedWeights) -> Iterator[tuple[str, Var]]:
