@@ -103,6 +103,21 @@ def test_a_model_elsewhere_is_in_the_policy(tmp_path):
     assert 'data-model="https://models.example/a/b.gguf?x=1&amp;y=2"' in page
 
 
+def test_a_models_folder_comes_along_without_what_no_page_reads(tmp_path):
+    model = tmp_path / "Tiny-Instruct"
+    model.mkdir()
+    with pytest.raises(FormatError, match=r"no config\.json"):
+        build_site(tmp_path / "out", model, bundled=False)
+    parts = ["config.json", "model.safetensors", "tokenizer.json"]
+    for name in [*parts, "pytorch_model.bin", "README.md"]:
+        (model / name).write_text(name)
+    site = build_site(tmp_path / "out", model, bundled=False)
+    placed = one(site, "model-*/Tiny-Instruct")
+    assert sorted(p.name for p in placed.iterdir()) == parts
+    page = (site.folder / "index.html").read_text()
+    assert f'data-model="{placed.parent.name}/Tiny-Instruct/"' in page
+
+
 def test_the_same_again_gives_the_same_names_and_leaves_nothing_old(tmp_path, tiny):
     first = build_site(tmp_path, tiny, bundled=False)
     names = {p.name for p in tmp_path.iterdir()}
@@ -143,7 +158,7 @@ def test_command_refuses_what_is_no_model_before_it_writes(tmp_path, capsys):
     text = tmp_path / "notes.gguf"
     text.write_text("<!doctype html>")
     assert cli.main(["build", str(tmp_path / "out"), "--model", str(text)]) == 1
-    assert "begins with b'<!doctyp'" in capsys.readouterr().err
+    assert "begins with b'<!doctype'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert cli.main(["build", str(tmp_path / "out"), "--model", str(tmp_path / "none.gguf")]) == 1
 

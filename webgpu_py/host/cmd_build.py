@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         metavar="M",
-        help="a .gguf or .pte file, a URL that the page loads from, or 'demo'; "
+        help="a .gguf or .pte file, a model's folder, a URL that the page loads from, or 'demo'; "
         "without one the page asks for a file",
     )
     parser.add_argument(

@@ -45,6 +45,9 @@ DEVELOPMENT_ONLY = (
     "remote.js",
     "remote-page.js",
 )
+FOLDER_PARTS = (".json", ".jinja", ".safetensors")
+"""What a page reads of a Hugging Face model's folder."""
+
 _IMPORT = re.compile(r"""(?:from|^import) '(\.{1,2}/[^']+)'""", re.M)
 _PLAIN = re.compile(r'(<(?:img src|link rel="icon" href)=")([^":]+)')
 _CHECKED = re.compile(r'(<(?:link rel="stylesheet" href|script type="module" src)=")([^":]+)(")')
@@ -66,10 +69,11 @@ class Site:
 def build_site(folder: Path, model: Path | str | None, *, bundled: bool) -> Site:
     """Write the page into `folder`, in place of what an earlier build left there.
 
-    `model` is a file to carry along, an address to load from, or None for a page that asks.
+    `model` is a file or a Hugging Face folder to carry along, an address to load from, or None for
+    a page that asks.
 
     Raises:
-        FormatError: `folder` holds other things, or the model is no GGUF and no `.pte` file.
+        FormatError: `folder` holds other things, or the model is not of a kind that a page opens.
         NetworkError: Pyodide's files cannot be had.
     """
     if isinstance(model, Path):
@@ -143,12 +147,19 @@ def _policy(address: str, bundled: bool) -> str:
 
 
 def _check_model(model: Path) -> None:
+    if model.is_dir():
+        if not (model / "config.json").is_file():
+            raise FormatError(
+                f"{model}: no config.json; a model's folder has one, with its weights"
+            )
+        return
     with model.open("rb") as stream:
-        start = stream.read(8)
-    if start[:4] != b"GGUF" and start[4:6] != b"ET":
+        start = stream.read(9)
+    if start[:4] != b"GGUF" and start[4:6] != b"ET" and start[8:] != b"{":
         raise FormatError(
-            f"{model}: begins with {start!r}; a model is a GGUF file (begins with b'GGUF') "
-            "or an ExecuTorch program (.pte, b'ET12' at byte 4)"
+            f"{model}: begins with {start!r}; a model is a GGUF file (begins with b'GGUF'), "
+            "an ExecuTorch program (.pte, b'ET12' at byte 4), a safetensors file that LLM.save "
+            "wrote (b'{' at byte 8), or a folder with config.json, tokenizer.json and safetensors"
         )
 
 
@@ -157,9 +168,16 @@ def _place_model(folder: Path, model: Path | str | None) -> str:
         return model or ""
     staging = folder / "model"
     staging.mkdir()
-    shutil.copyfile(model, staging / model.name)
+    if model.is_dir():
+        (staging / model.resolve().name).mkdir()
+        for path in sorted(p for p in model.iterdir() if p.name.endswith(FOLDER_PARTS)):
+            shutil.copyfile(path, staging / model.resolve().name / path.name)
+        name = f"{quote(model.resolve().name)}/"
+    else:
+        shutil.copyfile(model, staging / model.name)
+        name = quote(model.name)
     placed = staging.rename(folder / f"model-{_digest(staging)}")
-    return f"{placed.name}/{quote(model.name)}"
+    return f"{placed.name}/{name}"
 
 
 def _clear(folder: Path) -> None:
