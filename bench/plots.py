@@ -45,7 +45,7 @@ def log_plot(
     parts.append(
         _text(18, middle, up, f"text-anchor='middle' transform='rotate(-90 18 {middle:.0f})'")
     )
-    parts.append(_expected(x_axis, y_axis, xs, ys, slope))
+    parts.append(_expected(x_axis, y_axis, max(next(iter(series.values()))), slope))
     legend = TOP + 8
     for colour, (name, points) in zip(COLOURS, series.items(), strict=False):
         placed = [(x_axis.at(x), y_axis.at(y)) for x, y in sorted(points)]
@@ -76,12 +76,9 @@ def _grid(x_axis: _Axis, y_axis: _Axis) -> list[str]:
     return parts
 
 
-def _expected(
-    x_axis: _Axis, y_axis: _Axis, xs: Sequence[float], ys: Sequence[float], slope: float
-) -> str:
-    """The slope through the middle of the points, cut to the plot."""
-    centre_x = sum(map(log10, xs)) / len(xs)
-    centre_y = sum(map(log10, ys)) / len(ys)
+def _expected(x_axis: _Axis, y_axis: _Axis, anchor: tuple[float, float], slope: float) -> str:
+    """The slope through the largest size of the first series, cut to the plot."""
+    centre_x, centre_y = (log10(value) for value in anchor)
     ends = []
     for edge in (x_axis.low, x_axis.high):
         y = centre_y + slope * (edge - centre_x)
