@@ -146,10 +146,12 @@ def write(folder, contents):
 
 def quantized(w, bits):
     """A float64 matrix after its quantization, by the rule's plainest form."""
-    steps, lowest, highest = {4: (7.5, -8, 7), 8: (127.0, -128, 127)}[bits]
+    steps, lowest, highest = {4: (-8.0, -8, 7), 8: (127.0, -128, 127)}[bits]
     padded = np.pad(w, ((0, 0), (0, -w.shape[1] % 32)))
     groups = padded.reshape(len(w), -1, 32)
-    scales = np.abs(groups).max(axis=2, keepdims=True) / steps
+    at = np.abs(groups).argmax(axis=2, keepdims=True)
+    extreme = np.take_along_axis(groups, at, axis=2)
+    scales = (extreme if bits == 4 else np.abs(extreme)) / steps
     scales = scales.astype(np.float32).astype(np.float16).astype(float)
     codes = np.clip(np.round(np.float32(groups / scales)), lowest, highest)
     return (codes * scales).reshape(padded.shape)[:, : w.shape[1]]

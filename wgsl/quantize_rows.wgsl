@@ -49,23 +49,22 @@ fn element(i: u32) -> u32 {
     return widened(half);
 }
 
-// max|w| / 7.5 or / 127 as float32, then as float16; both rounded to nearest even. Takes and gives
-// bits; the quotient by 15 or 127 has no tie.
+// A magnitude / 8 or / 127 as float32, then as float16; both rounded to nearest even. Takes and
+// gives bits; the quotient by 127 has no tie.
 fn scale_of(largest: u32) -> u32 {
     let exponent = i32(largest >> 23u);
     if (exponent == 0) {
         return 0u;
     }
-    let divisor = select(127u, 15u, bits == 4u);
-    let most = select(7u, 4u, bits == 4u);
-    let doubled = select(0, 1, bits == 4u); // 1 / 7.5 = 2 / 15
-    let whole = (largest & 0x7fffffu) | 0x800000u;
-    // 24 bits of quotient.
-    let shift = select(most, most - 1u, (whole << most) / divisor >= 0x1000000u);
-    let n = whole << shift;
-    let q = n / divisor + select(0u, 1u, 2u * (n % divisor) > divisor);
-    // The value is q * 2^x.
-    let x = exponent - 150 + doubled - i32(shift);
+    // The quotient, 24 bits, is q * 2^x.
+    var q = (largest & 0x7fffffu) | 0x800000u;
+    var x = exponent - 153;
+    if (bits == 8u) {
+        let shift = select(7u, 6u, (q << 7u) / 127u >= 0x1000000u);
+        let n = q << shift;
+        q = n / 127u + select(0u, 1u, 2u * (n % 127u) > 127u);
+        x = exponent - 150 - i32(shift);
+    }
     let drop = u32(clamp(-24 - x, 13, 26));
     let half = (q + (1u << (drop - 1u)) - 1u + ((q >> drop) & 1u)) >> drop;
     return (u32(max(x + 37, 0)) << 10u) + half;
@@ -98,9 +97,14 @@ fn main(
             let count = min(GROUP, params.columns - column);
             let start = row * params.columns + column;
             var largest = 0u;
+            var extreme = 0u;
             for (var i = 0u; i < count; i++) {
+                let w = element(start + i);
                 // Magnitudes order as their bits do.
-                largest = max(largest, element(start + i) & 0x7fffffffu);
+                if ((w & 0x7fffffffu) > largest) {
+                    largest = w & 0x7fffffffu;
+                    extreme = w;
+                }
             }
             var half = 0u;
             if (largest < INFINITE) {
@@ -109,6 +113,10 @@ fn main(
             if (largest >= INFINITE || half >= INFINITE_HALF) {
                 half = 0u;
                 bad += 1.0;
+            }
+            if (bits == 4u && half != 0u) {
+                // A positive extreme is -8 times a negative scale.
+                half |= select(0u, 0x8000u, extreme < 0x80000000u);
             }
             scale_word |= half << (16u * side);
             let scale = bitcast<f32>(widened(half));

@@ -375,7 +375,7 @@ def test_the_command_line_takes_a_folder(tmp_path, capsys):
     given = ["--device", "cpu", "--prompt", PROMPT, "--max-tokens", "4", "--json"]
     assert main(["generate", str(folder), *given]) == 0
     said = capsys.readouterr()
-    assert "quantized 15 matrices, SNR of the worst 20." in said.err
+    assert "quantized 15 matrices, SNR of the worst 21.0 dB" in said.err
     found = json.loads(said.out)
     expected, _ = FolderForward("BF16").greedy(found["prompt_tokens"], 4)
     assert found["tokens"] == expected

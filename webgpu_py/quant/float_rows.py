@@ -1,11 +1,13 @@
 """Stored float rows to 4-bit or 8-bit codes with a float16 scale for every 32 elements of a row.
 
-    scale = float16(max|w| / 7.5) for 4 bits, float16(max|w| / 127) for 8 bits
-    value = q * scale,  q = clamp(RNE(w / scale), -8, 7) or clamp(RNE(w / scale), -128, 127)
+    4 bits: scale = float16(e / -8), q = clamp(RNE(w / scale), -8, 7)
+    8 bits: scale = float16(|e| / 127), q = clamp(RNE(w / scale), -128, 127)
 
+and value = q * scale, where e is the weight of the largest magnitude, of equal ones the first. With
+four bits the scale takes its sign, as there is a code for -8 and none for 8: that is worth 0.85 dB.
 The quotients are float32 quotients, both conversions round to nearest even, and a group whose
-scale rounds to 0 has only codes of value 0. The results lie as those of the GGUF types Q4_0 and
-Q8_0 do (`quant.layouts`); the last group of a row may be shorter.
+scale rounds to 0 has 0, not -0, and only codes of value 0. The results lie as those of the GGUF
+types Q4_0 and Q8_0 do (`quant.layouts`); the last group of a row may be shorter.
 
 A group with a NaN, an infinity or a scale beyond float16 is bad: it is counted and set to 0.
 """
@@ -29,7 +31,10 @@ FLOAT_TYPES = ("F32", "F16", "BF16")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How many bits become what: the packed layout's type, and max|w| in steps of the scale."""
+    """How many bits become what: the packed layout's type, and the range of codes.
+
+    `steps` is the extreme weight in steps of the scale, negative where the scale takes its sign.
+    """
 
     layout: str
     steps: float
@@ -37,7 +42,7 @@ class Rule:
     highest: int
 
 
-RULES = {4: Rule("Q4_0", 7.5, -8, 7), 8: Rule("Q8_0", 127.0, -128, 127)}
+RULES = {4: Rule("Q4_0", -8.0, -8, 7), 8: Rule("Q8_0", 127.0, -128, 127)}
 
 
 def quantize_stored(
@@ -72,9 +77,12 @@ def _rows(exact: F32, rule: Rule) -> tuple[F32, np.ndarray, int]:
     padded = np.pad(exact, ((0, 0), (0, -exact.shape[1] % GROUP)))
     grouped = padded.reshape(len(exact), -1, GROUP)
     with np.errstate(all="ignore"):
-        scales = (np.abs(grouped).max(axis=2) / np.float32(rule.steps)).astype(np.float16)
+        at = np.abs(grouped).argmax(axis=2, keepdims=True)
+        extreme = np.take_along_axis(grouped, at, axis=2)[:, :, 0]
+        extreme = extreme if rule.steps < 0 else np.abs(extreme)
+        scales = (extreme / np.float32(rule.steps)).astype(np.float16)
         wrong = ~np.isfinite(scales)
-        scales[wrong] = 0
+        scales[wrong | (scales == 0)] = 0
         quotients = grouped / scales.astype(np.float32)[:, :, None]
     quotients[scales == 0] = 0
     steps = np.clip(np.rint(quotients), rule.lowest, rule.highest)
