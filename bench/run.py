@@ -77,8 +77,12 @@ def measure(settings: Settings, query: dict[str, str], timeout_s: float) -> dict
         thread.call(open_page)
         if not done.wait(timeout_s):
             raise RuntimeError(f"the page gave no result within {timeout_s:.0f} s")
+        assert thread.browser is not None
+        version = thread.browser.version
     if "error" in found:
         raise RuntimeError(f"the page failed: {found['error']}")
+    # Pages are told a shortened version.
+    found["versions"]["browser"] = f"Chromium {version}"
     return found
 
 

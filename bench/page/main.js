@@ -9,6 +9,7 @@ import { kernelCases, matches } from './cases.js';
 import { measureLimits } from './limits.js';
 import { loadOrt, ortKernels } from './ort-kernels.js';
 import { ortModel } from './ort-llm.js';
+import { FLOAT16, FLOAT32 } from './ort-types.js';
 import { startOurs } from './ours.js';
 import { runKernels } from './suite-kernels.js';
 import { runModels } from './suite-models.js';
@@ -44,24 +45,31 @@ function adapterRecord(adapter) {
 // A folder of peers is there where the runner fetched them or the pack took them along.
 const hasPeer = async (name) => query.get('peers') !== '0' && (await fetch(`peers/${name}/version`)).ok;
 
+const ORT = 'onnxruntime-web';
 let ortLoading;
 
 async function ortIn(context) {
-  if (!(await hasPeer('onnxruntime-web'))) return null;
+  if (!(await hasPeer(ORT))) return null;
   const { ort, version } = await (ortLoading ??= loadOrt());
-  context.versions['onnxruntime-web'] = version;
+  context.versions[ORT] = version;
   return ort;
 }
 
+// On a software adapter only what is fast there has a chance to finish.
+const floatsOf = ({ software, f16 }) => [[ORT, FLOAT32], ...(f16 && !software ? [[`${ORT} f16`, FLOAT16]] : [])];
+
 async function kernelPeers(context) {
   const ort = await ortIn(context);
-  return ort ? [ortKernels(ort, context, 0), ortKernels(ort, context, 4)] : [];
+  if (!ort) return [];
+  const peers = floatsOf(context).map(([name, float]) => ortKernels(ort, context, name, float));
+  return context.software ? peers : [...peers, ortKernels(ort, context, `${ORT} int8`, FLOAT32, 4)];
 }
 
 async function modelPeers(suite, context) {
   const ort = await ortIn(context);
   // Its flash attention is wrong on the software adapter from 32 rows on.
-  const peers = ort ? [ortModel(ort, context.software ? 31 : Infinity)] : [];
+  const chunk = context.software ? 31 : Infinity;
+  const peers = ort ? floatsOf(context).map(([name, float]) => ortModel(ort, name, float, chunk)) : [];
   const others = [['wllama', wllamaModel], ['transformers', transformersModel]];
   for (const [name, make] of suite === 'model' ? others : []) {
     if (!(await hasPeer(name))) continue;
@@ -100,7 +108,7 @@ async function main() {
   const only = query.get('only') ?? '*';
   const deadline = 1000 * Number(query.get('seconds') ?? Infinity);
   const context = {
-    ours, limits, software: found.software, quick: query.has('quick'),
+    ours, limits, software: found.software, f16: found.features.includes('shader-f16'), quick: query.has('quick'),
     versions: result.versions, log, keep: (name) => matches(name, only),
     late: (name) => performance.now() > deadline && result.left_out.push(name) > 0,
     row: (row) => {

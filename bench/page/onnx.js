@@ -1,7 +1,7 @@
 // ONNX models as bytes: the little of protocol buffers and of onnx.proto that graphs of a few
 // operators need. Field numbers are onnx.proto's.
 
-export const ELEMENT = Object.freeze({ float32: 1, uint8: 2, int32: 6, int64: 7 });
+export const ELEMENT = Object.freeze({ float32: 1, uint8: 2, int32: 6, int64: 7, float16: 10 });
 
 const text = new TextEncoder();
 

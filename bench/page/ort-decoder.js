@@ -35,8 +35,6 @@ class Weights {
   }
 }
 
-const floats = (count, seed) => randomBytes('f32', 4 * count, seed);
-
 /**
  * Ports for a cache of fixed size that a run writes in place: `ids`, `last` and `total` (the last
  * position and the tokens so far), `N.pk`, `N.pv` in and `N.nk`, `N.nv` out.
@@ -65,14 +63,17 @@ export function exported() {
 /**
  * @param {Record<string, any>} c the shape, in Hugging Face's terms
  * @param {number} context rows of the rotation's tables
+ * @param {ReturnType<typeof inPlace>} names of the ports
+ * @param {string} location of the weights
+ * @param {typeof import('./ort-types.js').FLOAT32} float of activations, scales and norms
  * @returns {{file: Uint8Array, weights: Uint8Array}} the model, and what its `location` names
  */
-export function decoderGraph(c, context, names, location) {
+export function decoderGraph(c, context, names, location, float) {
   const weights = new Weights(location);
   const nodes = [];
   const quantized = (name, n, k, dims) => {
     weights.add(`${name}.w`, 'uint8', dims ?? [n, k / BLOCK, BLOCK / 2], randomBytes('codes', (n * k) / 2, weights.parts.length));
-    weights.add(`${name}.s`, 'float32', dims ? [n, k / BLOCK] : [(n * k) / BLOCK], randomBytes('f32_scales', (4 * n * k) / BLOCK, weights.parts.length));
+    weights.add(`${name}.s`, float.name, dims ? [n, k / BLOCK] : [(n * k) / BLOCK], float.scales((n * k) / BLOCK, weights.parts.length));
   };
   const linear = (x, name, n, k) => {
     quantized(name, n, k);
@@ -80,7 +81,7 @@ export function decoderGraph(c, context, names, location) {
     return name;
   };
   const norm = (x, residual, name) => {
-    weights.add(`${name}.n`, 'float32', [c.hidden_size], floats(c.hidden_size, weights.parts.length));
+    weights.add(`${name}.n`, float.name, [c.hidden_size], float.values(c.hidden_size, weights.parts.length));
     const epsilon = real(c.rms_norm_eps);
     if (!residual) nodes.push(node('SimplifiedLayerNormalization', [x, `${name}.n`], [name], { axis: -1, epsilon, stash_type: 1 }));
     else nodes.push(node('SkipSimplifiedLayerNormalization', [residual, x, `${name}.n`], [name, '', '', `${name}.sum`], { epsilon }, MICROSOFT));
@@ -88,8 +89,8 @@ export function decoderGraph(c, context, names, location) {
   };
   const { hidden_size: d, intermediate_size: f, num_attention_heads: heads, num_key_value_heads: kv, head_dim: dim, vocab_size: v } = c;
   const [before, after] = names.room.map((rows) => [1, kv, rows, dim]);
-  const ports = [input(names.ids, 'int64', [1, 's']), output('logits', 'float32', [1, 1, v]), ...names.prelude()];
-  for (const name of ['cos', 'sin']) weights.add(name, 'float32', [context, dim / 2], floats((context * dim) / 2, weights.parts.length));
+  const ports = [input(names.ids, 'int64', [1, 's']), output('logits', float.name, [1, 1, v]), ...names.prelude()];
+  for (const name of ['cos', 'sin']) weights.add(name, float.name, [context, dim / 2], float.values((context * dim) / 2, weights.parts.length));
   quantized('embedding', v, d, [v, d / 2]);
   nodes.push(node('GatherBlockQuantized', ['embedding.w', names.ids, 'embedding.s'], ['x'], { gather_axis: 0, quantize_axis: 1, block_size: BLOCK, bits: 4 }, MICROSOFT));
   let x = 'x';
@@ -100,7 +101,7 @@ export function decoderGraph(c, context, names, location) {
     [normed, residual] = norm(x, residual, at('n1'));
     const [q, k, value] = [['q', heads], ['k', kv], ['v', kv]].map(([name, count]) => linear(normed, at(name), count * dim, d));
     nodes.push(node('GroupQueryAttention', [q, k, value, names.past(l, 'k'), names.past(l, 'v'), 'last', 'total', 'cos', 'sin'], [at('a'), names.present(l, 'k'), names.present(l, 'v')], { num_heads: heads, kv_num_heads: kv, do_rotary: 1, rotary_interleaved: 1, scale: real(1 / Math.sqrt(dim)) }, MICROSOFT));
-    for (const side of 'kv') ports.push(input(names.past(l, side), 'float32', before), output(names.present(l, side), 'float32', after));
+    for (const side of 'kv') ports.push(input(names.past(l, side), float.name, before), output(names.present(l, side), float.name, after));
     [normed, residual] = norm(linear(at('a'), at('o'), d, heads * dim), residual, at('n2'));
     const gate = linear(normed, at('g'), f, d);
     const up = linear(normed, at('u'), f, d);

@@ -19,11 +19,12 @@ export async function loadOrt() {
 }
 
 /**
- * @param {any} ort @param {{software: boolean}} context @param {number} accuracy 0: float32
- *   activations, 4: rounded to 8 bits a block first
+ * @param {any} ort @param {{software: boolean}} context
+ * @param {string} name which of its kernels these are
+ * @param {typeof import('./ort-types.js').FLOAT32} float @param {number} accuracy of linear layers: 4 rounds activations to
+ *   8 bits a block first
  */
-export function ortKernels(ort, { software }, accuracy) {
-  const name = accuracy ? 'onnxruntime-web int8' : 'onnxruntime-web';
+export function ortKernels(ort, { software }, name, float, accuracy = 0) {
   let held = { key: '', session: null };
 
   return {
@@ -32,10 +33,9 @@ export function ortKernels(ort, { software }, accuracy) {
     /** Null where this engine has nothing to say about a case; else {name, time, release}. */
     async prepare(one) {
       if (accuracy && !one.op.includes('linear')) return null;
-      if (software && accuracy) return null;
       if (software && one.flops * one.repeat > MOST_SOFTWARE_FLOPS) throw new Error('not run: takes minutes on a software adapter');
       if (software && one.op.includes('attention') && one.m >= WRONG_ON_SOFTWARE_ROWS) throw new Error('not run: its results are wrong on this adapter');
-      const graph = ortGraph(one, accuracy);
+      const graph = ortGraph(one, float, accuracy);
       if (!graph) return null;
       if (held.key !== one.key || !one.op.includes('q4')) {
         await held.session?.release();
@@ -46,7 +46,7 @@ export function ortKernels(ort, { software }, accuracy) {
       const buffers = new Map();
       const tensor = (key, type, dims, data) => {
         const count = dims.reduce((a, b) => a * b, 1);
-        const nbytes = data?.byteLength ?? 4 * count;
+        const nbytes = data?.byteLength ?? float.nbytes * count;
         const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
         if (!buffers.has(key)) buffers.set(key, gpu.createBuffer({ size: Math.max(16, (nbytes + 15) & ~15), usage }));
         if (data) {
@@ -61,7 +61,7 @@ export function ortKernels(ort, { software }, accuracy) {
       for (const [key, type, dims, data] of graph.host ?? []) feeds[key] = new ort.Tensor(type, data, dims);
       // All results of one size lie in one buffer, as in our graph: a node waits for the one before.
       const fetches = {};
-      for (const [key, dims] of graph.results) fetches[key] = tensor(`result ${dims}`, 'float32', dims);
+      for (const [key, dims] of graph.results) fetches[key] = tensor(`result ${dims}`, float.name, dims);
       for (const [key, from] of graph.shared ?? []) fetches[key] = feeds[from];
       // The first run compiles shaders.
       await session.run(feeds, fetches);

@@ -8,14 +8,17 @@ function largest(logits) {
   return best;
 }
 
-/** @param {any} ort @param {number} chunk the most prompt tokens that one run takes */
-export function ortModel(ort, chunk) {
-  let session, gpu, caches, layers, room;
+/**
+ * @param {any} ort @param {string} name @param {typeof import('./ort-types.js').FLOAT32} float
+ * @param {number} chunk the most prompt tokens that one run takes
+ */
+export function ortModel(ort, name, float, chunk) {
+  let session, gpu, caches, room;
   return {
-    name: 'onnxruntime-web',
+    name,
 
     async load(shape, { context }) {
-      const { file, weights } = decoderGraph(shape, context, inPlace(context), 'weights');
+      const { file, weights } = decoderGraph(shape, context, inPlace(context), 'weights', float);
       const started = performance.now();
       session = await ort.InferenceSession.create(file, {
         executionProviders: ['webgpu'],
@@ -23,11 +26,10 @@ export function ortModel(ort, chunk) {
         preferredOutputLocation: { logits: 'cpu' },
       });
       gpu = await ort.env.webgpu.device;
-      layers = shape.num_hidden_layers;
       room = [1, shape.num_key_value_heads, context, shape.head_dim];
-      const size = 4 * room.reduce((a, b) => a * b, 1);
+      const size = float.nbytes * room.reduce((a, b) => a * b, 1);
       const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-      caches = Array.from({ length: 2 * layers }, () => gpu.createBuffer({ size, usage }));
+      caches = Array.from({ length: 2 * shape.num_hidden_layers }, () => gpu.createBuffer({ size, usage }));
       return { load_ms: performance.now() - started, ran: 'WebGPU, random weights' };
     },
 
@@ -41,12 +43,14 @@ export function ortModel(ort, chunk) {
         const fetches = { logits: null };
         caches.forEach((buffer, i) => {
           const [at, side] = [i >> 1, 'kv'[i % 2]];
-          const held = ort.Tensor.fromGpuBuffer(buffer, { dataType: 'float32', dims: room });
+          const held = ort.Tensor.fromGpuBuffer(buffer, { dataType: float.name, dims: room });
           feeds[`${at}.p${side}`] = held;
           fetches[`${at}.n${side}`] = held;
         });
         const { logits } = await session.run(feeds, fetches);
-        return largest(logits.data);
+        const { data } = logits;
+        // Half precision comes as its bits.
+        return largest(data instanceof Uint16Array ? new Float16Array(data.buffer, data.byteOffset, data.length) : data);
       };
       const started = performance.now();
       let next;

@@ -1,13 +1,14 @@
 // transformers.js on the decoder that ort-decoder.js makes: its files come from memory.
 
 import { decoderGraph, exported } from './ort-decoder.js';
+import { FLOAT32 } from './ort-types.js';
 
 const FOLDER = './peers/transformers/';
 const NAME = 'bench';
 const WEIGHTS = 'model_q4.onnx_data';
 
 function filesOf(shape, context) {
-  const { file, weights } = decoderGraph(shape, context, exported(), WEIGHTS);
+  const { file, weights } = decoderGraph(shape, context, exported(), WEIGHTS, FLOAT32);
   const ends = { bos_token_id: 1, eos_token_id: 2, pad_token_id: 2 };
   const external = { use_external_data_format: { 'model_q4.onnx': 1 }, kv_cache_dtype: { q4: 'float32' } };
   const config = { architectures: ['LlamaForCausalLM'], tie_word_embeddings: true, hidden_act: 'silu', ...shape, ...ends, 'transformers.js_config': external };
