@@ -36,7 +36,7 @@ def site(tmp_path_factory):
         yield running
 
 
-def outcome(browser, site):
+def outcome(browser, site, path="/"):
     one = Visit(browser, site)
     outside = []
 
@@ -49,7 +49,7 @@ def outcome(browser, site):
 
     try:
         browser.call(lambda: one.raw.context.route("**/*", guard))
-        one.page.goto(site.url)
+        one.page.goto(site.url + path)
         one.page.get_by_text("mean 0.5").wait_for(timeout=90_000)
         return one.page.locator("#out").inner_html(), outside
     except Exception as error:
@@ -74,7 +74,7 @@ def test_in_a_worker(browser, site):
     site.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     site.headers["Cross-Origin-Embedder-Policy"] = "require-corp"
     page = (EXAMPLE / "index.html").read_text()
-    site.pages["/"] = page.replace('type="py"', 'type="py" worker').encode()
-    html, outside = outcome(browser, site)
+    site.pages["/worker.html"] = page.replace('type="py"', 'type="py" worker').encode()
+    html, outside = outcome(browser, site, "/worker.html")
     check(html)
     assert outside == []
