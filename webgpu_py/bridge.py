@@ -353,6 +353,15 @@ class BrowserRequest:
         self._request.cancel()
 
 
+def is_offline() -> bool:
+    """Whether the browser knows that there is no network; what it keeps is there all the same."""
+    if sys.platform != "emscripten":
+        return False
+    import js
+
+    return js.navigator.onLine is False
+
+
 def heap_nbytes() -> int:
     """Bytes of the memory Python lives in: wasm memory, which only grows, or the process's peak."""
     if sys.platform == "emscripten":

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from .bridge import is_offline
 from .errors import FormatError, NetworkError
 from .formats.safetensors import read_safetensors
 from .graph.values import Source
-from .models.checkpoint import ModelFiles
+from .models.checkpoint import OPTIONAL, SINGLE, ModelFiles
 from .models.packed_file import is_packed
 from .models.safetensors_weights import Quantize
 from .models.stored_model import StoredModel, checkpoint_model, gguf_model, packed_model
@@ -20,6 +21,8 @@ from .sources import FileSource
 
 WEIGHTS, INDEX = ".safetensors", ".safetensors.index.json"
 GONE = (404, 410)
+UNSURE = (SINGLE, *OPTIONAL)
+"""Files that are looked for without a sign that they are there."""
 
 
 class Folder:
@@ -43,13 +46,16 @@ class WebFolder:
         self._url = url
 
     async def open(self, name: str) -> Source | None:
-        """See ModelFiles; NetworkError for any answer but that there is no such file."""
+        """See ModelFiles; NetworkError for any answer but that there is no such file.
+
+        Without a network a file that need not be there and is not kept is not there.
+        """
         try:
             return await open_any(urljoin(self._url, name))
         except NetworkError as error:
-            if error.status not in GONE:
-                raise
-            return None
+            if error.status in GONE or (name in UNSURE and is_offline()):
+                return None
+            raise
 
 
 class FileSet:

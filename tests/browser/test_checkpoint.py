@@ -71,7 +71,13 @@ def data_of(raw):
     return raw[8 + int.from_bytes(raw[:8], "little") :]
 
 
-@pytest.mark.parametrize(("name", "matrices"), [("bf16/", 15), ("f16/model.safetensors", 16)])
+@pytest.mark.parametrize(
+    ("name", "matrices"),
+    [
+        ("bf16/", 15),
+        pytest.param("f16/model.safetensors", 16, marks=pytest.mark.slow),
+    ],
+)
 def test_a_chat_over_a_served_folder(served, name, matrices):
     gpu, folder = served
     first, second, left = gpu.call(chat, source=f"/tiny/{name}", messages=MESSAGES)
@@ -111,7 +117,7 @@ CLIENT = """async ({folder, messages, names}) => {
   const [, dropped] = await answer(files);
   const failed = ({code, message}) => [code, message];
   const refused = await client.load(files.slice(1), {connection}).catch(failed);
-  connection.close();
+  globalThis.again = async () => (await answer(folder))[1];
   const raw = await saved.arrayBuffer();
   const data = raw.slice(8 + Number(new DataView(raw).getBigUint64(0, true)));
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
@@ -119,6 +125,7 @@ CLIENT = """async ({folder, messages, names}) => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_page_takes_the_folder_what_it_saved_and_dropped_files(served, browser):
     gpu, folder = served
     names = sorted(path.name for path in (folder / "bf16").iterdir())
@@ -127,7 +134,11 @@ def test_a_page_takes_the_folder_what_it_saved_and_dropped_files(served, browser
     visit.page.goto(gpu.server.url + "/app.html")
     given = {"folder": "/tiny/bf16/", "messages": MESSAGES, "names": names}
     found = visit.page.evaluate(CLIENT, given)
+    # Kept, as a folder whose optional files were never all there: no network is needed.
+    browser.call(lambda: visit.raw.context.set_offline(True))
+    offline = visit.page.evaluate("async () => [navigator.onLine, await again()]")
     visit.close()
+    assert offline == [False, found["served"]]
     assert names[0] == "config.json"
     assert found["served"] == found["packed"] == found["dropped"] != ""
     assert found["refused"] == [
