@@ -17,7 +17,7 @@ from .models.packed_file import is_packed
 from .models.safetensors_weights import Quantize
 from .models.stored_model import StoredModel, checkpoint_model, gguf_model, packed_model
 from .program import is_address, open_any
-from .sources import FileSource
+from .sources import BytesSource, FileSource
 
 WEIGHTS, INDEX = ".safetensors", ".safetensors.index.json"
 GONE = (404, 410)
@@ -67,7 +67,8 @@ class FileSet:
 
     async def open(self, name: str) -> Source | None:
         """See ModelFiles."""
-        return await open_any(self._files[name]) if name in self._files else None
+        given = self._files.get(name)
+        return BytesSource(given, name) if isinstance(given, bytes) else given
 
 
 class Noting:
