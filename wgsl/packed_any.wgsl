@@ -1,4 +1,4 @@
-//! lib: grid, packed, packed_linear
+//! lib: grid, packed, gate, packed_linear
 // Packed linear for shapes that are no whole vectors: any K, any group, an element at a time.
 // Each invocation owns one column of up to 4 rows.
 

@@ -1,7 +1,8 @@
-//! lib: grid, packed, packed_linear
+//! lib: grid, packed, gate, packed_linear
 // Packed linear for many rows: tiles of 64 columns by 64 or 32 rows, 64 invocations, 8 columns by
 // 8 or 4 rows each. Weights are dequantized once a tile, into workgroup memory. Both tiles lie
-// as vec4 along k; `slot` spreads the rows over the memory banks.
+// as vec4 along k; `slot` spreads the rows over the memory banks. With a gate, a tile's columns are
+// 32 gates and what they gate, so that an invocation holds both.
 
 override chunk: u32 = 32u; // elements in 16 bytes of codes: 32, 16, 8 or 4
 override per_word: bool = false; // u4 with groups of no multiple of 32: a scale for each word
@@ -34,8 +35,15 @@ fn load_x(thread: u32, row: u32, k0: u32) {
     }
 }
 
-fn load_w(thread: u32, col: u32, k0: u32) {
-    let row = min(col, params.n - 1u);
+// The row of w behind column t of the tile.
+fn tile_row(first_col: u32, t: u32) -> u32 {
+    if (gate == 0u) {
+        return min(first_col + t, params.n - 1u);
+    }
+    return min(first_col + (t & 31u), params.n - 1u) + select(0u, params.n, t >= 32u);
+}
+
+fn load_w(thread: u32, row: u32, k0: u32) {
     let step = min(chunk, DEPTH);
     var s = vec2<f32>(0.0);
     for (var i = 0u; i < DEPTH / step; i++) {
@@ -92,6 +100,26 @@ fn write_rows(row: u32, col: u32, sum: vec4<f32>) {
     write(row + 24u, col, sum.w);
 }
 
+fn write_gated_rows(row: u32, col: u32, g: vec4<f32>, up: vec4<f32>) {
+    write_gated(row, col, g.x, up.x);
+    write_gated(row + 8u, col, g.y, up.y);
+    write_gated(row + 16u, col, g.z, up.z);
+    write_gated(row + 24u, col, g.w, up.w);
+}
+
+// An invocation's columns of 32 rows: one every 8.
+fn write_block(row: u32, col: u32, sums: array<vec4<f32>, 8>) {
+    if (gate != 0u) {
+        for (var j = 0u; j < 4u; j++) {
+            write_gated_rows(row, col + 8u * j, sums[j], sums[j + 4u]);
+        }
+        return;
+    }
+    for (var j = 0u; j < 8u; j++) {
+        write_rows(row, col + 8u * j, sums[j]);
+    }
+}
+
 @compute @workgroup_size(64)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -102,10 +130,11 @@ fn main(
     let down = (params.m + edge - 1u) / edge;
     let at = group_index(group, groups);
     let first_row = at % down * edge;
-    let first_col = at / down * 64u;
+    let first_col = at / down * select(64u, 32u, gate != 0u);
     if (first_col >= params.n) {
         return;
     }
+    let w_row = tile_row(first_col, thread);
     let tx = thread & 7u;
     let ty = thread >> 3u;
     let none = vec4<f32>(0.0);
@@ -129,7 +158,7 @@ fn main(
         if (thread < edge) {
             load_x(thread, first_row + thread, k0);
         }
-        load_w(thread, first_col + thread, k0);
+        load_w(thread, w_row, k0);
         workgroupBarrier();
         for (var q = 0u; q < DEPTH / 4u; q++) {
             let w0 = w_tile[slot(tx, q)];
@@ -165,22 +194,8 @@ fn main(
     }
     let row = first_row + ty;
     let col = first_col + tx;
-    write_rows(row, col, a0);
-    write_rows(row, col + 8u, a1);
-    write_rows(row, col + 16u, a2);
-    write_rows(row, col + 24u, a3);
-    write_rows(row, col + 32u, a4);
-    write_rows(row, col + 40u, a5);
-    write_rows(row, col + 48u, a6);
-    write_rows(row, col + 56u, a7);
+    write_block(row, col, array(a0, a1, a2, a3, a4, a5, a6, a7));
     if (tall) {
-        write_rows(row + 32u, col, b0);
-        write_rows(row + 32u, col + 8u, b1);
-        write_rows(row + 32u, col + 16u, b2);
-        write_rows(row + 32u, col + 24u, b3);
-        write_rows(row + 32u, col + 32u, b4);
-        write_rows(row + 32u, col + 40u, b5);
-        write_rows(row + 32u, col + 48u, b6);
-        write_rows(row + 32u, col + 56u, b7);
+        write_block(row + 32u, col, array(b0, b1, b2, b3, b4, b5, b6, b7));
     }
 }

@@ -9,7 +9,8 @@ from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 from webgpu_py.graph.limits import Limits
 from webgpu_py.graph.values import TensorSpec
-from webgpu_py.ops.packed import PackedMatrix, choose
+from webgpu_py.ops.packed import PackedMatrix
+from webgpu_py.ops.packed_linear import choose
 
 OP = "et_vk.linear_q4gsw.default"
 ONE_A_DIMENSION = {"max_compute_workgroups_per_dimension": 4}

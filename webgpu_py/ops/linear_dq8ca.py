@@ -21,7 +21,7 @@ from .linear_q4gsw import (
     plus_bias,
     transposed_matrix,
 )
-from .packed import fitting_width, lower_linear
+from .packed_linear import Extras, fitting_width, lower_linear
 
 SMALLEST_SCALE = np.float32(6.1e-5)
 
@@ -142,7 +142,7 @@ class LinearDq8caQ4gsw(Operator):
         matrix = transposed_matrix(
             weight, call.tensor("weight_scales"), weight.dims[0], k, call.int("group_size")
         )
-        lower_linear(out, quantized, matrix, call.optional_tensor("bias"), call.out())
+        lower_linear(out, quantized, matrix, call.out(), Extras(call.optional_tensor("bias")))
 
     def reference(  # type: ignore[override]
         self,

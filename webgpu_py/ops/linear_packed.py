@@ -1,7 +1,7 @@
-"""Linear layers and embeddings on weights at the precision a file stores them in.
+"""Linear layers on weights at the precision a file stores them in.
 
 A weight is the two arrays of `quant.layouts`: codes uint32 [N, W] and scale records uint32. One
-pair may serve an embedding and the output layer of a model at once.
+pair may serve an embedding (embedding_packed.py) and the output layer of a model at once.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..quant.layouts import RECORD_BYTES, SUPER_BLOCK, CodeKind, Layout, PackedW
 from ..quant.q4gsw import row_blocks
 from ..quant.repack import unpack
 from .linear_q4gsw import REFERENCE_ELEMENTS, check_bias, plus_bias
-from .packed import PackedMatrix, lower_linear
-from .packed_rows import check_indices, check_range, lower_embedding
+from .packed import PackedMatrix
+from .packed_linear import ACTIVATIONS, Activation, Extras, lower_linear
 
 FLOAT_CODES = ("f16", "bf16", "f32")
 SCALES: dict[CodeKind, tuple[ScaleKind, ...]] = {
@@ -118,7 +118,12 @@ def unpacked_rows(
 
 
 class _Linear(Operator):
-    """y[..., n] = bias[n] + sum_k x[..., k] * w[n, k]."""
+    """y = residual + act(u_gate) * u_up, u = bias + rms_norm(x) . w^T; each extra may be absent.
+
+    norm float32 [K]: x is divided by sqrt(mean(x^2 over K) + eps) and multiplied by it. bias
+    float32 [>= N] or None. gate `silu` or `gelu_tanh`: u is cut in two halves, N is even and y has
+    N/2 columns. residual float32 of y's shape.
+    """
 
     def _layout(self, call: Call) -> Layout:
         raise NotImplementedError
@@ -130,13 +135,40 @@ class _Linear(Operator):
 
     def infer(self, call: Call) -> Sequence[TensorSpec]:
         weight = self._weight(call)
-        check_bias(call, weight.n)
-        return [TensorSpec("float32", (*call.tensor("x").dims[:-1], weight.n))]
+        extras = self._extras(call, weight)
+        dims = (*call.tensor("x").dims[:-1], weight.n // extras.halves)
+        if extras.residual is not None:
+            call.check(
+                extras.residual.dims == dims,
+                f"residual is {list(extras.residual.dims)}, must be {list(dims)} as the result",
+            )
+        return [TensorSpec("float32", dims)]
+
+    def _extras(self, call: Call, weight: PackedMatrix) -> Extras:
+        norm = call.optional_tensor("norm", "float32")
+        if norm is not None:
+            call.check(
+                norm.numel == weight.k, f"norm has {norm.numel} elements, x has K={weight.k}"
+            )
+        gate = None if call.is_null("gate") else call.string("gate")
+        if gate is not None:
+            call.check(
+                gate in ACTIVATIONS,
+                f"gate {gate!r}, allowed are {', '.join(ACTIVATIONS)}",
+                UnsupportedOperator,
+            )
+            call.check(weight.n % 2 == 0, f"a gated weight has {weight.n} rows, must be even")
+        return Extras(
+            bias=check_bias(call, weight.n),
+            norm=norm,
+            eps=call.float("eps"),
+            gate=cast("Activation | None", gate),
+            residual=call.optional_tensor("residual", "float32"),
+        )
 
     def lower(self, call: Call, out: Lowering) -> None:
-        lower_linear(
-            out, call.tensor("x"), self._weight(call), call.optional_tensor("bias"), call.out()
-        )
+        weight = self._weight(call)
+        lower_linear(out, call.tensor("x"), weight, call.out(), self._extras(call, weight))
 
     def reference(  # type: ignore[override]
         self,
@@ -145,26 +177,51 @@ class _Linear(Operator):
         codes: np.ndarray,
         scales: np.ndarray | None = None,
         bias: np.ndarray | None = None,
+        norm: np.ndarray | None = None,
+        residual: np.ndarray | None = None,
     ) -> np.ndarray:
         k = x.shape[-1]
         flat = x.reshape(-1, k).astype(np.float64)
+        if norm is not None:
+            mean = np.mean(flat**2, axis=1, keepdims=True)
+            flat = flat / np.sqrt(mean + call.float("eps")) * norm.reshape(-1)
         y = np.empty((len(flat), len(codes)), np.float64)
         layout = self._layout(call)
         for rows in row_blocks(len(codes), k, REFERENCE_ELEMENTS):
             y[:, rows] = flat @ unpacked_rows(layout, codes, scales, k, rows).T.astype(np.float64)
-        return plus_bias(y, bias)
+        y = plus_bias(y, bias)
+        if not call.is_null("gate"):
+            y = gated(call.string("gate"), y)
+        if residual is not None:
+            y = y + residual.reshape(y.shape)
+        return y
+
+
+def gated(activation: str, u: np.ndarray) -> np.ndarray:
+    """act(u[:, :F]) * u[:, F:] in float64."""
+    gate, up = np.split(u, 2, axis=1)
+    found: np.ndarray
+    if activation == "silu":
+        with np.errstate(over="ignore"):
+            found = gate / (1 + np.exp(-gate)) * up
+    else:
+        tanh = np.tanh(np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3))
+        found = 0.5 * gate * (1 + tanh) * up
+    return found
 
 
 @operator(
-    "webgpu_py.linear_q4(x, codes, scales, scale_kind, group_size, bias=None) -> out",
-    "webgpu_py.linear_q8(x, codes, scales, scale_kind, group_size, bias=None) -> out",
+    "webgpu_py.linear_q4(x, codes, scales, scale_kind, group_size, bias=None, norm=None, "
+    "eps=1e-6, gate=None, residual=None) -> out",
+    "webgpu_py.linear_q8(x, codes, scales, scale_kind, group_size, bias=None, norm=None, "
+    "eps=1e-6, gate=None, residual=None) -> out",
 )
 class LinearQuantized(_Linear):
-    """y[..., n] = bias[n] + sum_k x[..., k] * ((c[n, k] - zero) * scale + minimum).
+    """y[..., n] = sum_k x[..., k] * ((c[n, k] - zero) * scale + minimum), and `_Linear`'s extras.
 
-    Shapes: x float32 [..., K], codes uint32 [N, W], scales uint32 [words], bias float32 [>= N] or
-    None; y float32 [..., N]. linear_q4 has codes `u4`, linear_q8 `i8`; scale_kind and group_size
-    are a `quant.Layout`'s: f16, f16_min or f32 with any group, k with 16, k_min with 32.
+    Shapes: x float32 [..., K], codes uint32 [N, W], scales uint32 [words]; y float32 [..., N].
+    linear_q4 has codes `u4`, linear_q8 `i8`; scale_kind and group_size are a `quant.Layout`'s:
+    f16, f16_min or f32 with any group, k with 16, k_min with 32.
     Layout: `quant.layouts`. A weight above the binding limit is split by rows.
     Errors: ShapeError, DtypeError, UnsupportedOperator (scale_kind, group_size).
     """
@@ -178,81 +235,17 @@ class LinearQuantized(_Linear):
         return quantized_layout(call, self.CODES[self.name])
 
 
-@operator("webgpu_py.linear_f16(x, codes, code_kind, bias=None) -> out")
+@operator(
+    "webgpu_py.linear_f16(x, codes, code_kind, bias=None, norm=None, eps=1e-6, gate=None, "
+    "residual=None) -> out"
+)
 class LinearFloat(_Linear):
-    """y[..., n] = bias[n] + sum_k x[..., k] * w[n, k], w as stored: f16, bf16 or f32.
+    """y[..., n] = sum_k x[..., k] * w[n, k], w as stored: f16, bf16 or f32; `_Linear`'s extras.
 
-    Shapes: x float32 [..., K], codes uint32 [N, W], bias float32 [>= N] or None; y [..., N].
+    Shapes: x float32 [..., K], codes uint32 [N, W]; y [..., N].
     Layout: two 16-bit elements a word, the first in the low half; or one float32. No optional
     feature is needed.
     Errors: ShapeError, DtypeError, UnsupportedOperator (code_kind).
-    """
-
-    def _layout(self, call: Call) -> Layout:
-        return float_layout(call)
-
-
-class _Embedding(Operator):
-    """y[..., :] = w[indices[...], :]."""
-
-    def _layout(self, call: Call) -> Layout:
-        raise NotImplementedError
-
-    def _weight(self, call: Call) -> PackedMatrix:
-        width = call.int("width")
-        call.check(width > 0, f"width={width}, must be positive")
-        return packed_matrix(call, self._layout(call), width)
-
-    def infer(self, call: Call) -> Sequence[TensorSpec]:
-        weight = self._weight(call)
-        indices = call.tensor("indices", "int32")
-        check_indices(call, indices, weight.n)
-        return [TensorSpec("float32", (*indices.dims, weight.k))]
-
-    def lower(self, call: Call, out: Lowering) -> None:
-        lower_embedding(out, self._weight(call), call.tensor("indices"), call.out())
-
-    def reference(  # type: ignore[override]
-        self,
-        call: Call,
-        codes: np.ndarray,
-        indices: np.ndarray,
-        scales: np.ndarray | None = None,
-    ) -> np.ndarray:
-        check_range(call, indices, len(codes))
-        return unpacked_rows(
-            self._layout(call), codes, scales, call.int("width"), indices.reshape(-1)
-        )
-
-
-@operator(
-    "webgpu_py.embedding_q4(codes, scales, scale_kind, group_size, width, indices) -> out",
-    "webgpu_py.embedding_q8(codes, scales, scale_kind, group_size, width, indices) -> out",
-)
-class EmbeddingQuantized(_Embedding):
-    """y[..., d] = (c[t, d] - zero) * scale + minimum, t = indices[...].
-
-    Shapes: codes uint32 [V, W], scales uint32 [words], indices int32 of any rank from 1;
-    y float32 [..., width]. Kinds and layout as in linear_q4 and linear_q8.
-    Errors: ShapeError, DtypeError, UnsupportedOperator (scale_kind, group_size), IndexOutOfRange
-    with id and position: before the run where the indices are an input of it, else after.
-    """
-
-    CODES: ClassVar[dict[str, CodeKind]] = {
-        "webgpu_py.embedding_q4": "u4",
-        "webgpu_py.embedding_q8": "i8",
-    }
-
-    def _layout(self, call: Call) -> Layout:
-        return quantized_layout(call, self.CODES[self.name])
-
-
-@operator("webgpu_py.embedding_f16(codes, code_kind, width, indices) -> out")
-class EmbeddingFloat(_Embedding):
-    """y[..., :] = w[indices[...], :], w as stored: f16, bf16 or f32.
-
-    Shapes: codes uint32 [V, W], indices int32 of any rank from 1; y float32 [..., width].
-    Layout and errors as in linear_f16 and embedding_q4.
     """
 
     def _layout(self, call: Call) -> Layout:

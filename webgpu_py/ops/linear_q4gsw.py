@@ -14,7 +14,8 @@ from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
 from ..quant.nibbles import NibbleOrder, unpack_nibbles
 from ..quant.q4gsw import row_blocks
-from .packed import PackedMatrix, lower_linear
+from .packed import PackedMatrix
+from .packed_linear import Extras, lower_linear
 
 REFERENCE_ELEMENTS = 1 << 20
 """Weights that the reference holds in float64 at a time."""
@@ -125,7 +126,7 @@ class LinearQ4gsw(Operator):
         matrix = transposed_matrix(
             weight, scales, weight.dims[0], x.dims[-1], call.int("group_size")
         )
-        lower_linear(out, x, matrix, call.optional_tensor("bias"), call.out())
+        lower_linear(out, x, matrix, call.out(), Extras(call.optional_tensor("bias")))
 
     def reference(  # type: ignore[override]
         self,
@@ -177,7 +178,7 @@ class LinearQcs4w(Operator):
             scale_step=0,
             scales_by_row=False,
         )
-        lower_linear(out, x, matrix, None, call.out())
+        lower_linear(out, x, matrix, call.out())
 
     def reference(  # type: ignore[override]
         self, call: Call, x: np.ndarray, weight: np.ndarray, scales: np.ndarray

@@ -7,9 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph.call import Call
-from ..graph.lowering import Lowering
+from ..graph.lowering import Lowering, Operand
 from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
+
+
+def lower_rms_norm(
+    out: Lowering, x: Operand, weight: Operand, y: Operand, rows: int, width: int, eps: float
+) -> None:
+    """Dispatch y = rms_norm(x) for x of rows of `width` elements."""
+    out.dispatch(
+        "rms_norm",
+        {"x": x, "weight": weight, "y": y},
+        {"rows": rows, "width": width, "eps": eps},
+        rows,
+        {"wg_size": out.width(256 if width > 512 else 64)},
+    )
 
 
 @operator("et_vk.rms_norm.default(x, weight, eps=1.1920928955078125e-07) -> out")
@@ -34,13 +47,7 @@ class RmsNorm(Operator):
         x = call.tensor("x")
         width = x.dims[-1]
         rows = x.numel // width
-        out.dispatch(
-            "rms_norm",
-            {"x": x, "weight": call.tensor("weight"), "y": call.out()},
-            {"rows": rows, "width": width, "eps": call.float("eps")},
-            rows,
-            {"wg_size": out.width(256 if width > 512 else 64)},
-        )
+        lower_rms_norm(out, x, call.tensor("weight"), call.out(), rows, width, call.float("eps"))
 
     def reference(  # type: ignore[override]
         self, call: Call, x: np.ndarray, weight: np.ndarray

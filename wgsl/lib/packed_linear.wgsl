@@ -1,11 +1,13 @@
-// What the kernels of y = x . w^T + bias share; w is packed, its rows are the columns of y.
-// `n` columns from `n_first` on are computed; codes and row indices start at the first of them.
+// What the kernels of y = x . w^T + bias + residual share; w is packed. `n` columns of y from
+// `n_first` on are computed; codes and row indices start at the first of them. With a gate, row i
+// of w is the gate of column i and row n + i what it gates.
 struct Params {
     m: u32,
     n: u32,
     k: u32,
     n_first: u32,
     y_row: u32,
+    eps: f32,
     row_bytes: u32,
     scale_row: u32,
     scale_step: u32,
@@ -13,19 +15,38 @@ struct Params {
 }
 
 override has_bias: bool = false;
+override has_residual: bool = false;
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<storage, read> residual: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
 @group(0) @binding(10) var<uniform> params: Params;
+
+fn biased(value: f32, row: u32) -> f32 {
+    if (has_bias) {
+        return value + bias[params.n_first + row];
+    }
+    return value;
+}
+
+fn store(row: u32, col: u32, value: f32) {
+    let at = row * params.y_row + params.n_first + col;
+    if (has_residual) {
+        y[at] = value + residual[at];
+    } else {
+        y[at] = value;
+    }
+}
 
 fn write(row: u32, col: u32, value: f32) {
     if (row < params.m && col < params.n) {
-        let n = params.n_first + col;
-        var sum = value;
-        if (has_bias) {
-            sum += bias[n];
-        }
-        y[row * params.y_row + n] = sum;
+        store(row, col, biased(value, col));
+    }
+}
+
+fn write_gated(row: u32, col: u32, gate_value: f32, up: f32) {
+    if (row < params.m && col < params.n) {
+        store(row, col, gated(biased(gate_value, col), biased(up, params.n + col)));
     }
 }

@@ -1,0 +1,217 @@
+"""Which kernel computes y = x . w^T + bias on packed weights, and what it does by the way.
+
+What stands before and behind a linear layer of a transformer (a norm of x, a gated activation, a
+residual) is done by the same dispatch where that saves one: a dispatch costs a GPU's host 5 us or
+more, whatever it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..graph.call import TensorRef
+from ..graph.dims import ceil_div
+from ..graph.kernel import Number
+from ..graph.limits import Limits
+from ..graph.lowering import Lowering, Operand, Slice
+from .packed import PackedMatrix, Part
+from .rms_norm import lower_rms_norm
+
+Activation = Literal["silu", "gelu_tanh"]
+ACTIVATIONS: dict[Activation, int] = {"silu": 1, "gelu_tanh": 2}
+
+FEW_ROWS = 16
+"""Up to so many rows each reads the weight for itself, which caches serve; more share tiles of it,
+which take 32 or 64 rows whether they are there or not."""
+
+GEMM_THREADS = 64
+GEMM_STORAGE = 8192
+GEMM_COLUMNS = 64
+
+ROW_BLOCK = 64
+"""Rows of float32 that end on a binding's 256-byte boundary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a linear layer does beside the product, in this order.
+
+    `norm` [K]: x is divided by its root mean square (of the last dim, plus `eps`) and multiplied
+    by it. `bias` [N] is added. `gate`: rows 0 .. N/2 of the weight are a gate, the others what it
+    gates: act(gate) * up. `residual`, of y's shape, is added.
+    """
+
+    bias: TensorRef | None = None
+    norm: TensorRef | None = None
+    eps: float = 0.0
+    gate: Activation | None = None
+    residual: TensorRef | None = None
+
+    @property
+    def halves(self) -> int:
+        """Rows of the weight for each column of y."""
+        return 2 if self.gate else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A kernel with its constants; how much of y a unit covers, and units a workgroup."""
+
+    kernel: str
+    constants: Mapping[str, float]
+    rows: int
+    columns: int
+    units: int = 1
+
+    def groups(self, m: int, n: int) -> int:
+        """Workgroups for m rows and n columns of the product."""
+        return ceil_div(ceil_div(m, self.rows) * ceil_div(n, self.columns), self.units)
+
+
+def choose(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route:
+    """The kernel for m rows of x.
+
+    `packed_gemv` for few rows, lanes along k but on adapters that run on the CPU; `packed_gemm`,
+    tiles in workgroup memory, for many; `packed_any` for shapes that are no whole vectors.
+    """
+    if not weight.vectors:
+        return _any(weight, m, limits)
+    tiles = (
+        limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS
+        and limits.max_compute_workgroup_storage_size >= GEMM_STORAGE
+    )
+    return _gemm(weight, m) if m > FEW_ROWS and tiles else _gemv(weight, m, limits, software)
+
+
+def _per_word(weight: PackedMatrix) -> bool:
+    return weight.scale_kind != "none" and weight.span % weight.chunk != 0
+
+
+def _gemv(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route:
+    width = limits.workgroup_width(64)
+    chunks = weight.k // weight.chunk
+    lanes = min(width, max(4, 1 << (chunks - 1).bit_length()))
+    if software or width < 4:
+        # Few invocations a workgroup, so that a narrow layer still occupies every core.
+        lanes = 1
+        width = fitting_width(8, m * ceil_div(weight.n, 4), limits)
+    constants = {
+        "wg_size": width,
+        "lanes": lanes,
+        "chunk": weight.chunk,
+        "per_word": _per_word(weight),
+    }
+    return Route("packed_gemv", constants, 1, 4 * width // lanes)
+
+
+def _gemm(weight: PackedMatrix, m: int) -> Route:
+    tall = m > 32
+    constants = {"chunk": weight.chunk, "per_word": _per_word(weight), "tall": tall}
+    return Route("packed_gemm", constants, 64 if tall else 32, GEMM_COLUMNS)
+
+
+def _any(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+    width = fitting_width(64, ceil_div(m, 4) * weight.n, limits)
+    return Route("packed_any", {"wg_size": width}, 4, 1, width)
+
+
+def fitting_width(wanted: int, invocations: int, limits: Limits) -> int:
+    """The wanted workgroup width, or a larger one where the grid would be too small for it."""
+    width = limits.workgroup_width(wanted)
+    most = limits.max_compute_workgroups_per_dimension**2
+    while invocations > most * width and limits.workgroup_width(2 * width) > width:
+        width *= 2
+    return width
+
+
+def lower_linear(
+    out: Lowering, x: Operand, weight: PackedMatrix, y: TensorRef, extras: Extras | None = None
+) -> None:
+    """Dispatch y = x . w^T and its extras, in as many parts as the binding limit asks for."""
+    e = extras or Extras()
+    m = y.numel * e.halves // weight.n
+    parts = list(weight.parts(out.limits.max_storage_buffer_binding_size))
+    route = choose(weight, m, out.limits, out.software)
+    if e.norm is not None and not (route.kernel == "packed_gemv" and route.constants["lanes"] > 1):
+        normed = out.scratch(4 * m * weight.k)
+        lower_rms_norm(out, x, e.norm, normed, m, weight.k, e.eps)
+        x, e = normed, replace(e, norm=None)
+    if e.gate is None or (len(parts) == 1 and route.kernel != "packed_any"):
+        _lower_parts(out, x, weight, parts, m, y, e)
+        return
+    product = out.scratch(4 * m * weight.n)
+    _lower_parts(out, x, weight, parts, m, product, replace(e, gate=None, residual=None))
+    width = out.width(64)
+    out.dispatch(
+        "gate",
+        {"product": product, "residual": e.residual, "y": y},
+        {"count": y.numel, "half": weight.n // 2},
+        ceil_div(y.numel, width),
+        {"gate": ACTIVATIONS[e.gate], "has_residual": e.residual is not None, "wg_size": width},
+    )
+
+
+def _lower_parts(
+    out: Lowering,
+    x: Operand,
+    weight: PackedMatrix,
+    parts: Sequence[Part],
+    m: int,
+    y: Operand,
+    e: Extras,
+) -> None:
+    columns = weight.n // e.halves
+    for part in parts:
+        for first, rows in _row_blocks(out, x, y, m, weight):
+
+            def cut(operand: Operand, width: int, first: int = first, rows: int = rows) -> Operand:
+                if rows == m or not isinstance(operand, TensorRef):
+                    return operand
+                return Slice(operand, 4 * first * width, 4 * rows * width)
+
+            route = choose(weight, rows, out.limits, out.software)
+            bind: dict[str, Operand] = {
+                "x": cut(x, weight.k),
+                "codes": part.codes,
+                "scales": part.scales,
+                "bias": e.bias,
+                "residual": cut(e.residual, columns),
+                "y": cut(y, columns),
+            }
+            params: dict[str, Number] = {
+                "m": rows,
+                "n": part.count // e.halves,
+                "k": weight.k,
+                "n_first": part.first,
+                "y_row": columns,
+                "eps": e.eps,
+                **part.params(weight),
+            }
+            constants = {
+                **weight.constants(),
+                **route.constants,
+                "has_bias": e.bias is not None,
+                "has_residual": e.residual is not None,
+            }
+            if route.kernel != "packed_any":
+                constants["gate"] = ACTIVATIONS[e.gate] if e.gate else 0
+            if route.kernel == "packed_gemv":
+                bind["norm"] = e.norm
+                constants["has_norm"] = e.norm is not None
+            out.dispatch(route.kernel, bind, params, route.groups(rows, part.count), constants)
+
+
+def _row_blocks(
+    out: Lowering, x: Operand, y: Operand, m: int, weight: PackedMatrix
+) -> Iterator[tuple[int, int]]:
+    """(first row, rows) of blocks whose bindings stay within the limit; scratch is never cut."""
+    limit = out.limits.max_storage_buffer_binding_size
+    tensors = [t for t in (x, y) if isinstance(t, TensorRef)]
+    if len(tensors) < 2 or all(t.max_spec.nbytes <= limit for t in tensors):
+        yield 0, m
+        return
+    step = max(limit // (4 * max(weight.n, weight.k)) // ROW_BLOCK * ROW_BLOCK, ROW_BLOCK)
+    for first in range(0, m, step):
+        yield first, min(step, m - first)
