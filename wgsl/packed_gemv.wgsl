@@ -1,114 +1,88 @@
-//! lib: grid, packed, gate, packed_linear
-// Packed linear for few rows: `lanes` invocations share 4 columns, each reading 16 bytes of codes
-// at a time, so every word is read once, coalesced. Rows of codes are whole vec4. With one lane
-// nothing is shared and there is no barrier, which is what adapters on the CPU run best.
-// With lanes, x may be normalized on its way: every set of lanes sees the whole row of x, so its
-// root mean square costs one more sum.
+//! lib: grid, packed, packed_columns, gate, packed_linear
+// Packed linear for few rows. `lanes` invocations share 4 or 8 columns (`wide`); each reads 16 bytes
+// of codes at a time, so that every word is read once, coalesced. A workgroup has 1 or more such
+// sets. Activations go through workgroup memory: lanes want 32 neighbours each, which would be a
+// cache line a lane and load. Rows of codes are whole vec4.
+// x may be normalized on its way: a workgroup sees its whole row, so that its root mean square
+// costs one more sum.
 
-override lanes: u32 = 64u; // 1, or a power of two from 4 to wg_size
-override chunk: u32 = 32u; // elements in 16 bytes: 32, 16, 8 or 4
+override lanes: u32 = 64u; // a power of two from 4 to wg_size
+override wide: bool = false;
 override has_norm: bool = false;
-override per_word: bool = false; // u4 with groups of no multiple of 32: a scale for each word
 
 @group(0) @binding(6) var<storage, read> norm: array<vec4<f32>>;
 
-// 4 sums an invocation, of which there are at most 64 a workgroup; then sums of squares of x.
-var<workgroup> partial: array<f32, 256>;
-var<workgroup> squares: array<f32, 64>;
+// 8 vec4 a lane, 9 apart, so that neighbours read from different banks.
+const PITCH = 9u;
 
-fn sum4(v: vec4<f32>) -> f32 {
-    return (v.x + v.y) + (v.z + v.w);
+var<workgroup> x_tile: array<vec4<f32>, lanes * PITCH>;
+var<workgroup> partial: array<vec4<f32>, wg_size>;
+var<workgroup> squares: array<f32, wg_size>;
+
+fn stage(thread: u32, row: u32, block: u32) -> f32 {
+    let quads = chunk / 4u;
+    let first = block * quads;
+    var found = 0.0;
+    for (var i = thread; i < lanes * quads; i += wg_size) {
+        let at = first + i;
+        var v = vec4<f32>(0.0);
+        if (at < params.k / 4u) {
+            v = x[row * (params.k / 4u) + at];
+            if (has_norm) {
+                found += dot(v, v);
+                v *= norm[at];
+            }
+        }
+        x_tile[i / quads * PITCH + i % quads] = v * place();
+    }
+    return found;
 }
 
-fn has_minima() -> bool {
-    return scale_kind == 2u || scale_kind == 5u;
-}
-
-fn x_quad(start: u32, j: u32) -> vec4<f32> {
+fn staged(lane: u32, j: u32) -> vec4<f32> {
     if (4u * j < chunk) {
-        return x[start + j];
+        return x_tile[lane * PITCH + j];
     }
     return vec4<f32>(0.0);
 }
 
-fn scaled_quad(value: vec4<f32>, k: u32, j: u32) -> vec4<f32> {
-    if (has_norm && 4u * j < chunk) {
-        return value * norm[(k >> 2u) + j] * place();
-    }
-    return value * place();
-}
-
-fn square(v: vec4<f32>) -> f32 {
-    return dot(v, v);
-}
-
-// The row of w behind sum c of a set whose first column of y is `col`.
-fn row_of(col: u32, c: u32) -> u32 {
-    if (gate == 0u) {
-        return min(col + c, params.n - 1u);
-    }
-    return min(col + (c & 1u), params.n - 1u) + select(0u, params.n, c >= 2u);
-}
-
-// Sums of products over each 8 elements of a chunk.
-fn products(q: vec4<u32>, xs: array<vec4<f32>, 8>) -> vec4<f32> {
-    var v = xs[0] * quad(q, 0u);
-    if (chunk >= 8u) {
-        v += xs[1] * quad(q, 1u);
-    }
-    if (per_word) {
-        return vec4<f32>(
-            sum4(v),
-            sum4(xs[2] * quad(q, 2u) + xs[3] * quad(q, 3u)),
-            sum4(xs[4] * quad(q, 4u) + xs[5] * quad(q, 5u)),
-            sum4(xs[6] * quad(q, 6u) + xs[7] * quad(q, 7u)),
-        );
-    }
-    if (chunk >= 16u) {
-        v += xs[2] * quad(q, 2u) + xs[3] * quad(q, 3u);
-    }
-    if (chunk == 32u) {
-        v += xs[4] * quad(q, 4u) + xs[5] * quad(q, 5u) + xs[6] * quad(q, 6u) + xs[7] * quad(q, 7u);
-    }
-    return v;
-}
-
-// `total` is the sum of the chunk's activations, which the minima multiply.
-fn column(row: u32, k: u32, xs: array<vec4<f32>, 8>, total: f32) -> f32 {
-    let found = products(codes[(row * params.row_bytes + k / chunk * 16u) >> 4u], xs);
-    if (per_word) {
-        return dot(found, vec4<f32>(
-            scale_of(row, k).x,
-            scale_of(row, k + 8u).x,
-            scale_of(row, k + 16u).x,
-            scale_of(row, k + 24u).x,
-        ));
-    }
-    let s = scale_of(row, k);
-    if (has_minima()) {
-        return sum4(found) * s.x + total * s.y;
-    }
-    return sum4(found) * s.x;
-}
-
-// What lane sums 0, 4, 8, .. of a set add up to, for column c of it.
-fn total_of(part: u32, c: u32) -> f32 {
+// What the lanes of a set add up to in `partial`, whose every fourth vec4 has 4 lanes' sums.
+fn total_of(first: u32, c: u32) -> f32 {
     var sum = 0.0;
     for (var i = 0u; i < lanes; i += 4u) {
-        sum += partial[(part * lanes + i) * 4u + c];
+        sum += partial[first + i][c];
     }
     return sum;
 }
 
-fn inverse_rms(part: u32) -> f32 {
+// Adds up the lanes' sums: in c of the set's first invocation the total of its column c.
+fn reduce(thread: u32, sums: vec4<f32>) -> f32 {
+    workgroupBarrier();
+    partial[thread] = sums;
+    workgroupBarrier();
+    let base = thread & 0xfffffffcu;
+    let c = thread & 3u;
+    let four = (partial[base][c] + partial[base + 1u][c])
+        + (partial[base + 2u][c] + partial[base + 3u][c]);
+    workgroupBarrier();
+    partial[base][c] = four;
+    workgroupBarrier();
+    return total_of(thread / lanes * lanes, c);
+}
+
+fn inverse_rms(thread: u32, own: f32) -> f32 {
     if (!has_norm) {
         return 1.0;
     }
-    var sum = 0.0;
-    for (var i = 0u; i < lanes; i++) {
-        sum += squares[part * lanes + i];
+    workgroupBarrier();
+    squares[thread] = own;
+    workgroupBarrier();
+    for (var step = wg_size / 2u; step > 0u; step /= 2u) {
+        if (thread < step) {
+            squares[thread] += squares[thread + step];
+        }
+        workgroupBarrier();
     }
-    return inverseSqrt(sum / f32(params.k) + params.eps);
+    return inverseSqrt(squares[0] / f32(params.k) + params.eps);
 }
 
 @compute @workgroup_size(wg_size)
@@ -117,93 +91,97 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,
 ) {
-    let sets = wg_size / lanes;
-    let per_set = select(4u, 2u, gate != 0u);
-    let cols = per_set * sets;
+    let sums = select(4u, 8u, wide);
+    let per_set = select(sums, sums / 2u, gate != 0u);
+    let cols = per_set * (wg_size / lanes);
     let across = (params.n + cols - 1u) / cols;
     let at = group_index(group, groups);
     let row = at / across;
     if (row >= params.m) {
         return;
     }
-    let first = at % across * cols;
-    let col = first + thread / lanes * per_set;
-    let rows = vec4<u32>(row_of(col, 0u), row_of(col, 1u), row_of(col, 2u), row_of(col, 3u));
-    let chunks = params.k / chunk;
-    var sums = vec4<f32>(0.0);
+    let col = at % across * cols + thread / lanes * per_set;
+    let lane = thread % lanes;
+    let r0 = row_of(col, 0u, sums);
+    let r1 = row_of(col, 1u, sums);
+    let r2 = row_of(col, 2u, sums);
+    let r3 = row_of(col, 3u, sums);
+    let r4 = row_of(col, 4u, sums);
+    let r5 = row_of(col, 5u, sums);
+    let r6 = row_of(col, 6u, sums);
+    let r7 = row_of(col, 7u, sums);
+    var low = vec4<f32>(0.0);
+    var high = vec4<f32>(0.0);
     var own_squares = 0.0;
-    for (var i = thread % lanes; i < chunks; i += lanes) {
+    let chunks = params.k / chunk;
+    for (var block = 0u; block < chunks; block += lanes) {
+        // Codes are asked for before the barrier: they take longest.
+        let i = min(block + lane, chunks - 1u);
         let k = i * chunk;
-        let start = (row * params.k + k) >> 2u;
-        var xs = array<vec4<f32>, 8>(
-            x_quad(start, 0u),
-            x_quad(start, 1u),
-            x_quad(start, 2u),
-            x_quad(start, 3u),
-            x_quad(start, 4u),
-            x_quad(start, 5u),
-            x_quad(start, 6u),
-            x_quad(start, 7u),
-        );
-        if (has_norm) {
-            own_squares += ((square(xs[0]) + square(xs[1])) + (square(xs[2]) + square(xs[3])))
-                + ((square(xs[4]) + square(xs[5])) + (square(xs[6]) + square(xs[7])));
+        let q0 = code_chunk(r0, k);
+        let q1 = code_chunk(r1, k);
+        let q2 = code_chunk(r2, k);
+        let q3 = code_chunk(r3, k);
+        if (block > 0u) {
+            workgroupBarrier();
         }
-        xs = array<vec4<f32>, 8>(
-            scaled_quad(xs[0], k, 0u),
-            scaled_quad(xs[1], k, 1u),
-            scaled_quad(xs[2], k, 2u),
-            scaled_quad(xs[3], k, 3u),
-            scaled_quad(xs[4], k, 4u),
-            scaled_quad(xs[5], k, 5u),
-            scaled_quad(xs[6], k, 6u),
-            scaled_quad(xs[7], k, 7u),
+        own_squares += stage(thread, row, block);
+        workgroupBarrier();
+        // Lanes past the end of the row staged zeros.
+        let xs = array<vec4<f32>, 8>(
+            staged(lane, 0u),
+            staged(lane, 1u),
+            staged(lane, 2u),
+            staged(lane, 3u),
+            staged(lane, 4u),
+            staged(lane, 5u),
+            staged(lane, 6u),
+            staged(lane, 7u),
         );
-        var total = 0.0;
-        if (has_minima()) {
-            let all = (xs[0] + xs[1]) + (xs[2] + xs[3]) + ((xs[4] + xs[5]) + (xs[6] + xs[7]));
-            total = sum4(all / place());
+        let total = chunk_total(xs);
+        low += vec4<f32>(
+            chunk_sum(q0, r0, k, xs, total),
+            chunk_sum(q1, r1, k, xs, total),
+            chunk_sum(q2, r2, k, xs, total),
+            chunk_sum(q3, r3, k, xs, total),
+        );
+        if (wide) {
+            high += vec4<f32>(
+                chunk_sum(code_chunk(r4, k), r4, k, xs, total),
+                chunk_sum(code_chunk(r5, k), r5, k, xs, total),
+                chunk_sum(code_chunk(r6, k), r6, k, xs, total),
+                chunk_sum(code_chunk(r7, k), r7, k, xs, total),
+            );
         }
-        sums += vec4<f32>(
-            column(rows.x, k, xs, total),
-            column(rows.y, k, xs, total),
-            column(rows.z, k, xs, total),
-            column(rows.w, k, xs, total),
-        );
     }
-    if (lanes == 1u) {
-        if (gate != 0u) {
-            write_gated(row, col, sums.x, sums.z);
-            write_gated(row, col + 1u, sums.y, sums.w);
-            return;
+    let scale = inverse_rms(thread, own_squares);
+    let first = reduce(thread, low) * scale;
+    var second = 0.0;
+    if (wide) {
+        second = reduce(thread, high) * scale;
+    }
+    if (gate == 0u) {
+        if (lane < 4u) {
+            write(row, col + lane, first);
+            if (wide) {
+                write(row, col + 4u + lane, second);
+            }
         }
-        write(row, col, sums.x);
-        write(row, col + 1u, sums.y);
-        write(row, col + 2u, sums.z);
-        write(row, col + 3u, sums.w);
         return;
     }
-    // Two steps: each invocation adds 4 lanes of one column, then one a column adds the rest.
-    let base = thread * 4u;
-    partial[base] = sums.x;
-    partial[base + 1u] = sums.y;
-    partial[base + 2u] = sums.z;
-    partial[base + 3u] = sums.w;
-    if (has_norm) {
-        squares[thread] = own_squares;
+    // Gates are the first half of the sums: with 8 of them the same invocation has both.
+    if (wide) {
+        if (lane < 4u) {
+            write_gated(row, col + lane, first, second);
+        }
+        return;
     }
     workgroupBarrier();
-    let own = (thread & 0xfffffffcu) * 4u + (thread & 3u);
-    partial[own] = (partial[own] + partial[own + 4u]) + (partial[own + 8u] + partial[own + 12u]);
+    if (lane < 4u) {
+        partial[thread].x = first;
+    }
     workgroupBarrier();
-    if (thread < cols) {
-        let part = thread / per_set;
-        let c = thread % per_set;
-        let scale = inverse_rms(part);
-        if (gate != 0u) {
-            write_gated(row, first + thread, total_of(part, c) * scale, total_of(part, c + 2u) * scale);
-        } else {
-            write(row, first + thread, total_of(part, c) * scale);
-        }
+    if (lane < 2u) {
+        write_gated(row, col + lane, first, partial[thread + 2u].x);
     }
 }

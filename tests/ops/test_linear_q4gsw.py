@@ -193,9 +193,10 @@ def matrix(k=2048, n=64, group=32, row_bytes=None):
 @pytest.mark.parametrize("software", [False, True])
 def test_choice(weight, m, limits, software, kernel):
     route = choose(weight, m, Limits().capped(limits), software)
+    narrow = limits.get("max_compute_invocations_per_workgroup", 64) < 4
+    if kernel == "packed_gemv" and (software or narrow):
+        kernel = "packed_lane"
     assert route.kernel == kernel
-    if software and kernel == "packed_gemv":
-        assert route.constants["lanes"] == 1
 
 
 def zeros(dtype):

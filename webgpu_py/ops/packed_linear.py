@@ -26,6 +26,9 @@ FEW_ROWS = 16
 """Up to so many rows each reads the weight for itself, which caches serve; more share tiles of it,
 which take 32 or 64 rows whether they are there or not."""
 
+MANY_GROUPS = 512
+"""Workgroups that keep a large GPU busy."""
+
 GEMM_THREADS = 64
 GEMM_STORAGE = 8192
 GEMM_COLUMNS = 64
@@ -73,8 +76,9 @@ class Route:
 def choose(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route:
     """The kernel for m rows of x.
 
-    `packed_gemv` for few rows, lanes along k but on adapters that run on the CPU; `packed_gemm`,
-    tiles in workgroup memory, for many; `packed_any` for shapes that are no whole vectors.
+    `packed_gemv`, lanes along k, for few rows, or `packed_lane` on adapters that run on the CPU;
+    `packed_gemm`, tiles in workgroup memory, for many; `packed_any` for shapes that are no whole
+    vectors.
     """
     if not weight.vectors:
         return _any(weight, m, limits)
@@ -82,34 +86,43 @@ def choose(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Rout
         limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS
         and limits.max_compute_workgroup_storage_size >= GEMM_STORAGE
     )
-    return _gemm(weight, m) if m > FEW_ROWS and tiles else _gemv(weight, m, limits, software)
+    if m > FEW_ROWS and tiles:
+        return _gemm(weight, m)
+    if software or limits.workgroup_width(64) < 4:
+        return _lane(weight, m, limits)
+    return _gemv(weight, m, limits)
 
 
-def _per_word(weight: PackedMatrix) -> bool:
-    return weight.scale_kind != "none" and weight.span % weight.chunk != 0
+def _chunks(weight: PackedMatrix) -> dict[str, float]:
+    per_word = weight.scale_kind != "none" and weight.span % weight.chunk != 0
+    return {"chunk": weight.chunk, "per_word": per_word}
 
 
-def _gemv(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route:
-    width = limits.workgroup_width(64)
-    chunks = weight.k // weight.chunk
-    lanes = min(width, max(4, 1 << (chunks - 1).bit_length()))
-    if software or width < 4:
-        # Few invocations a workgroup, so that a narrow layer still occupies every core.
-        lanes = 1
-        width = fitting_width(8, m * ceil_div(weight.n, 4), limits)
-    constants = {
-        "wg_size": width,
-        "lanes": lanes,
-        "chunk": weight.chunk,
-        "per_word": _per_word(weight),
-    }
-    return Route("packed_gemv", constants, 1, 4 * width // lanes)
+def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+    lanes = min(limits.workgroup_width(64), 1 << (weight.k // weight.chunk - 1).bit_length())
+    lanes = max(lanes, 4)
+    # Wider and larger workgroups read x less often, as long as there are enough of them.
+    width, columns = lanes, 4
+    for wider, sums in (
+        (limits.workgroup_width(2 * lanes), 4),
+        (limits.workgroup_width(4 * lanes), 4),
+        (limits.workgroup_width(4 * lanes), 8),
+    ):
+        if m * weight.n >= MANY_GROUPS * (wider // lanes) * sums:
+            width, columns = wider, sums
+    constants = {**_chunks(weight), "lanes": lanes, "wg_size": width, "wide": columns == 8}
+    return Route("packed_gemv", constants, 1, columns * width // lanes)
+
+
+def _lane(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+    # Few invocations a workgroup, so that a narrow layer still occupies every core.
+    width = fitting_width(8, m * ceil_div(weight.n, 4), limits)
+    return Route("packed_lane", {**_chunks(weight), "wg_size": width}, 1, 4, width)
 
 
 def _gemm(weight: PackedMatrix, m: int) -> Route:
     tall = m > 32
-    constants = {"chunk": weight.chunk, "per_word": _per_word(weight), "tall": tall}
-    return Route("packed_gemm", constants, 64 if tall else 32, GEMM_COLUMNS)
+    return Route("packed_gemm", {**_chunks(weight), "tall": tall}, 64 if tall else 32, GEMM_COLUMNS)
 
 
 def _any(weight: PackedMatrix, m: int, limits: Limits) -> Route:
@@ -134,7 +147,7 @@ def lower_linear(
     m = y.numel * e.halves // weight.n
     parts = list(weight.parts(out.limits.max_storage_buffer_binding_size))
     route = choose(weight, m, out.limits, out.software)
-    if e.norm is not None and not (route.kernel == "packed_gemv" and route.constants["lanes"] > 1):
+    if e.norm is not None and route.kernel != "packed_gemv":
         normed = out.scratch(4 * m * weight.k)
         lower_rms_norm(out, x, e.norm, normed, m, weight.k, e.eps)
         x, e = normed, replace(e, norm=None)
