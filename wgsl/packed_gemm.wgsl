@@ -1,37 +1,98 @@
 //! lib: grid, packed, gate, packed_linear
-// Packed linear for many rows: tiles of 64 columns by 64 or 32 rows, 64 invocations, 8 columns by
-// 8 or 4 rows each. Weights are dequantized once a tile, into workgroup memory. Both tiles lie
-// as vec4 along k; `slot` spreads the rows over the memory banks. With a gate, a tile's columns are
-// 32 gates and what they gate, so that an invocation holds both.
+// Packed linear for many rows: tiles of 64 columns by 64 or 32 rows, 128 invocations, 4 columns by
+// 8 or 4 rows each. Weights are dequantized once a tile, into workgroup memory, and the next tile's
+// words are on their way while this one is multiplied. Both tiles lie as vec4 along k; `slot`
+// spreads the rows over the memory banks. With a gate, a tile's columns are 32 gates and what they
+// gate, so that an invocation holds both. Where tiles are too few for a GPU, `splits` workgroups
+// share the k of one and packed_merge adds up what they write.
 
 override chunk: u32 = 32u; // elements in 16 bytes of codes: 32, 16, 8 or 4
 override per_word: bool = false; // u4 with groups of no multiple of 32: a scale for each word
 override tall: bool = true; // 64 rows a tile, else 32
 
-const DEPTH = 16u;
+const DEPTH = 32u;
+const QUADS = 8u;
+const THREADS = 128u;
 
-var<workgroup> x_tile: array<vec4<f32>, 256>;
-var<workgroup> w_tile: array<vec4<f32>, 256>;
+var<workgroup> x_tile: array<vec4<f32>, 512>;
+var<workgroup> w_tile: array<vec4<f32>, 512>;
 
-struct Rows {
-    r0: vec4<f32>,
-    r1: vec4<f32>,
-    r2: vec4<f32>,
-    r3: vec4<f32>,
+// An invocation's share of the next tiles: 4 vec4 of x, 16 elements of one row of w.
+struct Ahead {
+    x: array<vec4<f32>, 4>,
+    w: array<vec4<u32>, 4>,
 }
 
-fn slot(row: u32, quarter: u32) -> u32 {
-    return row * 4u + (quarter ^ ((row >> 1u) & 3u));
+fn slot(row: u32, quad: u32) -> u32 {
+    return row * QUADS + (quad ^ (row & 7u));
 }
 
-fn load_x(thread: u32, row: u32, k0: u32) {
-    let start = (row * params.k + k0) >> 2u;
-    for (var j = 0u; j < DEPTH / 4u; j++) {
-        var v = vec4<f32>(0.0);
-        if (row < params.m && k0 + 4u * j < params.k) {
-            v = x[start + j];
+fn fetch_x(thread: u32, i: u32, first_row: u32, k0: u32) -> vec4<f32> {
+    let at = thread + i * THREADS;
+    let row = first_row + at / QUADS;
+    let k = k0 + 4u * (at % QUADS);
+    if (row < params.m && k < params.k) {
+        return x[(row * params.k + k) / 4u];
+    }
+    return vec4<f32>(0.0);
+}
+
+// 16 bytes of codes from element k of a row on, or those that hold it.
+fn fetch_w(row: u32, k: u32) -> vec4<u32> {
+    return codes[(row * params.row_bytes + min(k, params.k - 1u) / chunk * 16u) >> 4u];
+}
+
+fn fetch(thread: u32, first_row: u32, w_row: u32, k0: u32) -> Ahead {
+    var next: Ahead;
+    next.x[0] = fetch_x(thread, 0u, first_row, k0);
+    next.x[1] = fetch_x(thread, 1u, first_row, k0);
+    if (tall) {
+        next.x[2] = fetch_x(thread, 2u, first_row, k0);
+        next.x[3] = fetch_x(thread, 3u, first_row, k0);
+    }
+    let k = k0 + 16u * (thread & 1u);
+    next.w[0] = fetch_w(w_row, k);
+    if (chunk <= 8u) {
+        next.w[1] = fetch_w(w_row, k + chunk);
+    }
+    if (chunk == 4u) {
+        next.w[2] = fetch_w(w_row, k + 8u);
+        next.w[3] = fetch_w(w_row, k + 12u);
+    }
+    return next;
+}
+
+// Quad j of an invocation's 16 elements.
+fn code_quad(words: array<vec4<u32>, 4>, thread: u32, j: u32) -> vec4<f32> {
+    if (chunk == 32u) {
+        return quad(select(words[0], words[0].zwzw, (thread & 1u) != 0u), j);
+    }
+    if (chunk == 16u) {
+        return quad(words[0], j);
+    }
+    if (chunk == 8u) {
+        return quad(words[j / 2u], j & 1u);
+    }
+    return quad(words[j], 0u);
+}
+
+fn store_w(thread: u32, words: array<vec4<u32>, 4>, row: u32, k0: u32) {
+    let first = k0 + 16u * (thread & 1u);
+    var s = vec2<f32>(0.0);
+    for (var j = 0u; j < 4u; j++) {
+        let k = first + 4u * j;
+        if (k < params.k && (j == 0u || (per_word && j == 2u) || 4u * j % chunk == 0u)) {
+            s = scale_of(row, k);
         }
-        x_tile[slot(thread, j)] = v * place();
+        var v = vec4<f32>(0.0);
+        if (k < params.k) {
+            v = code_quad(words, thread, j) * s.x;
+            if (scale_kind == 2u || scale_kind == 5u) {
+                // The activation carries place(), so the minimum takes it off again.
+                v += s.y / place();
+            }
+        }
+        w_tile[slot(thread / 2u, 4u * (thread & 1u) + j)] = v;
     }
 }
 
@@ -43,45 +104,24 @@ fn tile_row(first_col: u32, t: u32) -> u32 {
     return min(first_col + (t & 31u), params.n - 1u) + select(0u, params.n, t >= 32u);
 }
 
-fn load_w(thread: u32, row: u32, k0: u32) {
-    let step = min(chunk, DEPTH);
-    var s = vec2<f32>(0.0);
-    for (var i = 0u; i < DEPTH / step; i++) {
-        let k = k0 + i * step;
-        var q = vec4<u32>(0u);
-        let inside = k < params.k;
-        if (inside) {
-            q = codes[(row * params.row_bytes + k / chunk * 16u) >> 4u];
-            s = scale_of(row, k);
-        }
-        if (chunk == 32u && (k & 16u) != 0u) {
-            q = q.zwzw;
-        }
-        for (var j = 0u; j < step / 4u; j++) {
-            if (per_word && inside && j == 2u) {
-                s = scale_of(row, k + 8u);
-            }
-            var v = quad(q, j) * s.x;
-            if (scale_kind == 2u || scale_kind == 5u) {
-                // The activation carries place(), so the minimum takes it off again.
-                v += s.y / place();
-            }
-            w_tile[slot(thread, i * step / 4u + j)] = v;
-        }
-    }
-}
-
-fn x_rows(ty: u32, first: u32, quarter: u32) -> Rows {
-    return Rows(
-        x_tile[slot(ty + first, quarter)],
-        x_tile[slot(ty + first + 8u, quarter)],
-        x_tile[slot(ty + first + 16u, quarter)],
-        x_tile[slot(ty + first + 24u, quarter)],
-    );
-}
-
 fn dot_onto(sum: f32, u: vec4<f32>, v: vec4<f32>) -> f32 {
     return sum + u.x * v.x + u.y * v.y + u.z * v.z + u.w * v.w;
+}
+
+struct Rows {
+    r0: vec4<f32>,
+    r1: vec4<f32>,
+    r2: vec4<f32>,
+    r3: vec4<f32>,
+}
+
+fn x_rows(ty: u32, first: u32, quad: u32) -> Rows {
+    return Rows(
+        x_tile[slot(ty + first, quad)],
+        x_tile[slot(ty + first + 8u, quad)],
+        x_tile[slot(ty + first + 16u, quad)],
+        x_tile[slot(ty + first + 24u, quad)],
+    );
 }
 
 fn onto(sum: vec4<f32>, u: Rows, w: vec4<f32>) -> vec4<f32> {
@@ -93,34 +133,35 @@ fn onto(sum: vec4<f32>, u: Rows, w: vec4<f32>) -> vec4<f32> {
     );
 }
 
-fn write_rows(row: u32, col: u32, sum: vec4<f32>) {
-    write(row, col, sum.x);
-    write(row + 8u, col, sum.y);
-    write(row + 16u, col, sum.z);
-    write(row + 24u, col, sum.w);
+// Splits follow each other in y, each with all rows.
+fn write_split(row: u32, col: u32, value: f32, split: u32) {
+    if (row < params.m && col < params.n) {
+        y[(split * params.m + row) * params.y_row + params.n_first + col] = value;
+    }
 }
 
-fn write_gated_rows(row: u32, col: u32, g: vec4<f32>, up: vec4<f32>) {
-    write_gated(row, col, g.x, up.x);
-    write_gated(row + 8u, col, g.y, up.y);
-    write_gated(row + 16u, col, g.z, up.z);
-    write_gated(row + 24u, col, g.w, up.w);
-}
-
-// An invocation's columns of 32 rows: one every 8.
-fn write_block(row: u32, col: u32, sums: array<vec4<f32>, 8>) {
-    if (gate != 0u) {
-        for (var j = 0u; j < 4u; j++) {
-            write_gated_rows(row, col + 8u * j, sums[j], sums[j + 4u]);
+// An invocation's 4 columns of 4 rows, one every 8.
+fn write_block(row: u32, col: u32, sums: array<vec4<f32>, 4>, split: u32) {
+    for (var i = 0u; i < 4u; i++) {
+        let at = row + 8u * i;
+        if (params.splits > 1u) {
+            write_split(at, col, sums[0][i], split);
+            write_split(at, col + 16u, sums[1][i], split);
+            write_split(at, col + 32u, sums[2][i], split);
+            write_split(at, col + 48u, sums[3][i], split);
+        } else if (gate != 0u) {
+            write_gated(at, col, sums[0][i], sums[2][i]);
+            write_gated(at, col + 16u, sums[1][i], sums[3][i]);
+        } else {
+            write(at, col, sums[0][i]);
+            write(at, col + 16u, sums[1][i]);
+            write(at, col + 32u, sums[2][i]);
+            write(at, col + 48u, sums[3][i]);
         }
-        return;
-    }
-    for (var j = 0u; j < 8u; j++) {
-        write_rows(row, col + 8u * j, sums[j]);
     }
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(128)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -128,74 +169,63 @@ fn main(
 ) {
     let edge = select(32u, 64u, tall);
     let down = (params.m + edge - 1u) / edge;
-    let at = group_index(group, groups);
+    let index = group_index(group, groups);
+    let at = index / params.splits;
     let first_row = at % down * edge;
     let first_col = at / down * select(64u, 32u, gate != 0u);
     if (first_col >= params.n) {
         return;
     }
-    let w_row = tile_row(first_col, thread);
-    let tx = thread & 7u;
-    let ty = thread >> 3u;
+    let stretch = (params.k + DEPTH * params.splits - 1u) / (DEPTH * params.splits) * DEPTH;
+    let begin = index % params.splits * stretch;
+    let end = min(begin + stretch, params.k);
+    let w_row = tile_row(first_col, thread / 2u);
+    let tx = thread & 15u;
+    let ty = thread / 16u;
     let none = vec4<f32>(0.0);
     var a0 = none;
     var a1 = none;
     var a2 = none;
     var a3 = none;
-    var a4 = none;
-    var a5 = none;
-    var a6 = none;
-    var a7 = none;
     var b0 = none;
     var b1 = none;
     var b2 = none;
     var b3 = none;
-    var b4 = none;
-    var b5 = none;
-    var b6 = none;
-    var b7 = none;
-    for (var k0 = 0u; k0 < params.k; k0 += DEPTH) {
-        if (thread < edge) {
-            load_x(thread, first_row + thread, k0);
+    var next = fetch(thread, first_row, w_row, begin);
+    for (var k0 = begin; k0 < end; k0 += DEPTH) {
+        for (var i = 0u; i < 4u; i++) {
+            if (tall || i < 2u) {
+                let v = thread + i * THREADS;
+                x_tile[slot(v / QUADS, v % QUADS)] = next.x[i] * place();
+            }
         }
-        load_w(thread, w_row, k0);
+        store_w(thread, next.w, w_row, k0);
         workgroupBarrier();
-        for (var q = 0u; q < DEPTH / 4u; q++) {
+        next = fetch(thread, first_row, w_row, k0 + DEPTH);
+        for (var q = 0u; q < QUADS; q++) {
             let w0 = w_tile[slot(tx, q)];
-            let w1 = w_tile[slot(tx + 8u, q)];
-            let w2 = w_tile[slot(tx + 16u, q)];
-            let w3 = w_tile[slot(tx + 24u, q)];
-            let w4 = w_tile[slot(tx + 32u, q)];
-            let w5 = w_tile[slot(tx + 40u, q)];
-            let w6 = w_tile[slot(tx + 48u, q)];
-            let w7 = w_tile[slot(tx + 56u, q)];
+            let w1 = w_tile[slot(tx + 16u, q)];
+            let w2 = w_tile[slot(tx + 32u, q)];
+            let w3 = w_tile[slot(tx + 48u, q)];
             let u = x_rows(ty, 0u, q);
             a0 = onto(a0, u, w0);
             a1 = onto(a1, u, w1);
             a2 = onto(a2, u, w2);
             a3 = onto(a3, u, w3);
-            a4 = onto(a4, u, w4);
-            a5 = onto(a5, u, w5);
-            a6 = onto(a6, u, w6);
-            a7 = onto(a7, u, w7);
             if (tall) {
                 let v = x_rows(ty, 32u, q);
                 b0 = onto(b0, v, w0);
                 b1 = onto(b1, v, w1);
                 b2 = onto(b2, v, w2);
                 b3 = onto(b3, v, w3);
-                b4 = onto(b4, v, w4);
-                b5 = onto(b5, v, w5);
-                b6 = onto(b6, v, w6);
-                b7 = onto(b7, v, w7);
             }
         }
         workgroupBarrier();
     }
     let row = first_row + ty;
     let col = first_col + tx;
-    write_block(row, col, array(a0, a1, a2, a3, a4, a5, a6, a7));
+    write_block(row, col, array(a0, a1, a2, a3), index % params.splits);
     if (tall) {
-        write_block(row + 32u, col, array(b0, b1, b2, b3, b4, b5, b6, b7));
+        write_block(row + 32u, col, array(b0, b1, b2, b3), index % params.splits);
     }
 }

@@ -1,13 +1,12 @@
 //! lib: grid, packed, packed_columns, gate, packed_linear
-// Packed linear for few rows. `lanes` invocations share 4 or 8 columns (`wide`); each reads 16 bytes
-// of codes at a time, so that every word is read once, coalesced. A workgroup has 1 or more such
-// sets. Activations go through workgroup memory: lanes want 32 neighbours each, which would be a
-// cache line a lane and load. Rows of codes are whole vec4.
+// Packed linear for few rows. `lanes` invocations share 4 columns; each reads 16 bytes of codes at a
+// time, so that every word is read once, coalesced. A workgroup has one or more such sets.
+// Activations go through workgroup memory: lanes want 32 neighbours each, which would be a cache
+// line a lane and load. Rows of codes are whole vec4.
 // x may be normalized on its way: a workgroup sees its whole row, so that its root mean square
 // costs one more sum.
 
 override lanes: u32 = 64u; // a power of two from 4 to wg_size
-override wide: bool = false;
 override has_norm: bool = false;
 
 @group(0) @binding(6) var<storage, read> norm: array<vec4<f32>>;
@@ -17,6 +16,7 @@ const PITCH = 9u;
 
 var<workgroup> x_tile: array<vec4<f32>, lanes * PITCH>;
 var<workgroup> partial: array<vec4<f32>, wg_size>;
+var<workgroup> fourths: array<f32, wg_size>;
 var<workgroup> squares: array<f32, wg_size>;
 
 fn stage(thread: u32, row: u32, block: u32) -> f32 {
@@ -45,28 +45,20 @@ fn staged(lane: u32, j: u32) -> vec4<f32> {
     return vec4<f32>(0.0);
 }
 
-// What the lanes of a set add up to in `partial`, whose every fourth vec4 has 4 lanes' sums.
-fn total_of(first: u32, c: u32) -> f32 {
-    var sum = 0.0;
-    for (var i = 0u; i < lanes; i += 4u) {
-        sum += partial[first + i][c];
-    }
-    return sum;
-}
-
-// Adds up the lanes' sums: in c of the set's first invocation the total of its column c.
+// The total of the set's column `thread & 3`: first 4 lanes are added up, then the fourths.
 fn reduce(thread: u32, sums: vec4<f32>) -> f32 {
-    workgroupBarrier();
     partial[thread] = sums;
     workgroupBarrier();
     let base = thread & 0xfffffffcu;
     let c = thread & 3u;
-    let four = (partial[base][c] + partial[base + 1u][c])
+    fourths[thread] = (partial[base][c] + partial[base + 1u][c])
         + (partial[base + 2u][c] + partial[base + 3u][c]);
     workgroupBarrier();
-    partial[base][c] = four;
-    workgroupBarrier();
-    return total_of(thread / lanes * lanes, c);
+    var sum = 0.0;
+    for (var i = thread / lanes * lanes + c; i < (thread / lanes + 1u) * lanes; i += 4u) {
+        sum += fourths[i];
+    }
+    return sum;
 }
 
 fn inverse_rms(thread: u32, own: f32) -> f32 {
@@ -91,8 +83,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,
 ) {
-    let sums = select(4u, 8u, wide);
-    let per_set = select(sums, sums / 2u, gate != 0u);
+    let per_set = select(4u, 2u, gate != 0u);
     let cols = per_set * (wg_size / lanes);
     let across = (params.n + cols - 1u) / cols;
     let at = group_index(group, groups);
@@ -102,16 +93,11 @@ fn main(
     }
     let col = at % across * cols + thread / lanes * per_set;
     let lane = thread % lanes;
-    let r0 = row_of(col, 0u, sums);
-    let r1 = row_of(col, 1u, sums);
-    let r2 = row_of(col, 2u, sums);
-    let r3 = row_of(col, 3u, sums);
-    let r4 = row_of(col, 4u, sums);
-    let r5 = row_of(col, 5u, sums);
-    let r6 = row_of(col, 6u, sums);
-    let r7 = row_of(col, 7u, sums);
-    var low = vec4<f32>(0.0);
-    var high = vec4<f32>(0.0);
+    let r0 = row_of(col, 0u);
+    let r1 = row_of(col, 1u);
+    let r2 = row_of(col, 2u);
+    let r3 = row_of(col, 3u);
+    var sums = vec4<f32>(0.0);
     var own_squares = 0.0;
     let chunks = params.k / chunk;
     for (var block = 0u; block < chunks; block += lanes) {
@@ -139,49 +125,26 @@ fn main(
             staged(lane, 7u),
         );
         let total = chunk_total(xs);
-        low += vec4<f32>(
+        sums += vec4<f32>(
             chunk_sum(q0, r0, k, xs, total),
             chunk_sum(q1, r1, k, xs, total),
             chunk_sum(q2, r2, k, xs, total),
             chunk_sum(q3, r3, k, xs, total),
         );
-        if (wide) {
-            high += vec4<f32>(
-                chunk_sum(code_chunk(r4, k), r4, k, xs, total),
-                chunk_sum(code_chunk(r5, k), r5, k, xs, total),
-                chunk_sum(code_chunk(r6, k), r6, k, xs, total),
-                chunk_sum(code_chunk(r7, k), r7, k, xs, total),
-            );
-        }
     }
-    let scale = inverse_rms(thread, own_squares);
-    let first = reduce(thread, low) * scale;
-    var second = 0.0;
-    if (wide) {
-        second = reduce(thread, high) * scale;
-    }
+    let sum = reduce(thread, sums) * inverse_rms(thread, own_squares);
     if (gate == 0u) {
         if (lane < 4u) {
-            write(row, col + lane, first);
-            if (wide) {
-                write(row, col + 4u + lane, second);
-            }
-        }
-        return;
-    }
-    // Gates are the first half of the sums: with 8 of them the same invocation has both.
-    if (wide) {
-        if (lane < 4u) {
-            write_gated(row, col + lane, first, second);
+            write(row, col + lane, sum);
         }
         return;
     }
     workgroupBarrier();
     if (lane < 4u) {
-        partial[thread].x = first;
+        partial[thread].x = sum;
     }
     workgroupBarrier();
     if (lane < 2u) {
-        write_gated(row, col + lane, first, partial[thread + 2u].x);
+        write_gated(row, col + lane, sum, partial[thread + 2u].x);
     }
 }

@@ -19,10 +19,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         return;
     }
     let col = at % across * per_lane;
-    let r0 = row_of(col, 0u, 4u);
-    let r1 = row_of(col, 1u, 4u);
-    let r2 = row_of(col, 2u, 4u);
-    let r3 = row_of(col, 3u, 4u);
+    let r0 = row_of(col, 0u);
+    let r1 = row_of(col, 1u);
+    let r2 = row_of(col, 2u);
+    let r3 = row_of(col, 3u);
     var sums = vec4<f32>(0.0);
     for (var k = 0u; k < params.k; k += chunk) {
         let start = (row * params.k + k) >> 2u;

@@ -93,3 +93,16 @@ def test_gate_needs_two_halves():
     c.args[6] = "silu"
     with pytest.raises(ShapeError, match="5 rows, must be even"):
         check(c)
+
+
+LONG = [
+    layer("Q4_1", 70, 1024, 20, norm=True, bias=True, gate="silu", residual=True),
+    layer("F32", 67, 260, 70, bias=True, residual=True),
+    layer("Q6_K", 67, 1024, 40),
+]
+
+
+def test_shared_k(gpu):
+    with hardware_routes(gpu):
+        for c in LONG:
+            check(c, gpu)

@@ -7,9 +7,9 @@ more, whatever it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ..graph.call import TensorRef
 from ..graph.dims import ceil_div
@@ -22,16 +22,19 @@ from .rms_norm import lower_rms_norm
 Activation = Literal["silu", "gelu_tanh"]
 ACTIVATIONS: dict[Activation, int] = {"silu": 1, "gelu_tanh": 2}
 
-FEW_ROWS = 16
+FEW_ROWS = 4
+FEW_ROWS_SOFTWARE = 16
 """Up to so many rows each reads the weight for itself, which caches serve; more share tiles of it,
 which take 32 or 64 rows whether they are there or not."""
 
-MANY_GROUPS = 512
+MANY_GROUPS = 128
 """Workgroups that keep a large GPU busy."""
 
-GEMM_THREADS = 64
-GEMM_STORAGE = 8192
+GEMM_THREADS = 128
+GEMM_STORAGE = 16384
 GEMM_COLUMNS = 64
+GEMM_DEPTH = 32
+MOST_SPLITS = 16
 
 ROW_BLOCK = 64
 """Rows of float32 that end on a binding's 256-byte boundary."""
@@ -60,17 +63,22 @@ class Extras:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A kernel with its constants; how much of y a unit covers, and units a workgroup."""
+    """A kernel with its constants; how much of y a unit covers, and units a workgroup.
+
+    With `splits`, so many workgroups share the k of a unit and leave a sum each.
+    """
 
     kernel: str
     constants: Mapping[str, float]
     rows: int
     columns: int
     units: int = 1
+    splits: int = 1
 
     def groups(self, m: int, n: int) -> int:
         """Workgroups for m rows and n columns of the product."""
-        return ceil_div(ceil_div(m, self.rows) * ceil_div(n, self.columns), self.units)
+        units = ceil_div(m, self.rows) * ceil_div(n, self.columns)
+        return ceil_div(units * self.splits, self.units)
 
 
 def choose(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route:
@@ -86,8 +94,8 @@ def choose(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Rout
         limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS
         and limits.max_compute_workgroup_storage_size >= GEMM_STORAGE
     )
-    if m > FEW_ROWS and tiles:
-        return _gemm(weight, m)
+    if m > (FEW_ROWS_SOFTWARE if software else FEW_ROWS) and tiles:
+        return _gemm(weight, m, software)
     if software or limits.workgroup_width(64) < 4:
         return _lane(weight, m, limits)
     return _gemv(weight, m, limits)
@@ -99,19 +107,16 @@ def _chunks(weight: PackedMatrix) -> dict[str, float]:
 
 
 def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
-    lanes = min(limits.workgroup_width(64), 1 << (weight.k // weight.chunk - 1).bit_length())
-    lanes = max(lanes, 4)
-    # Wider and larger workgroups read x less often, as long as there are enough of them.
-    width, columns = lanes, 4
-    for wider, sums in (
-        (limits.workgroup_width(2 * lanes), 4),
-        (limits.workgroup_width(4 * lanes), 4),
-        (limits.workgroup_width(4 * lanes), 8),
-    ):
-        if m * weight.n >= MANY_GROUPS * (wider // lanes) * sums:
-            width, columns = wider, sums
-    constants = {**_chunks(weight), "lanes": lanes, "wg_size": width, "wide": columns == 8}
-    return Route("packed_gemv", constants, 1, columns * width // lanes)
+    chunks = weight.k // weight.chunk
+    sums = m * weight.n
+    # Measured on an H200: short lanes where columns abound, long ones where rows are.
+    wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32
+    lanes = min(limits.workgroup_width(wanted), max(4, 1 << (chunks - 1).bit_length()))
+    width = lanes
+    while width < limits.workgroup_width(256) and sums >= 8 * width // lanes * MANY_GROUPS:
+        width *= 2
+    constants = {**_chunks(weight), "lanes": lanes, "wg_size": width}
+    return Route("packed_gemv", constants, 1, 4 * width // lanes)
 
 
 def _lane(weight: PackedMatrix, m: int, limits: Limits) -> Route:
@@ -120,9 +125,15 @@ def _lane(weight: PackedMatrix, m: int, limits: Limits) -> Route:
     return Route("packed_lane", {**_chunks(weight), "wg_size": width}, 1, 4, width)
 
 
-def _gemm(weight: PackedMatrix, m: int) -> Route:
-    tall = m > 32
-    return Route("packed_gemm", {**_chunks(weight), "tall": tall}, 64 if tall else 32, GEMM_COLUMNS)
+def _gemm(weight: PackedMatrix, m: int, software: bool) -> Route:
+    rows = 64 if m > 32 else 32
+    tiles = ceil_div(m, rows) * ceil_div(weight.n, GEMM_COLUMNS)
+    # Two turns of the loop are the least that is worth a share of its own.
+    splits = min(2 * MANY_GROUPS // tiles, weight.k // (2 * GEMM_DEPTH), MOST_SPLITS)
+    constants = {**_chunks(weight), "tall": rows == 64}
+    return Route(
+        "packed_gemm", constants, rows, GEMM_COLUMNS, splits=1 if software else max(splits, 1)
+    )
 
 
 def _any(weight: PackedMatrix, m: int, limits: Limits) -> Route:
@@ -145,84 +156,110 @@ def lower_linear(
     """Dispatch y = x . w^T and its extras, in as many parts as the binding limit asks for."""
     e = extras or Extras()
     m = y.numel * e.halves // weight.n
-    parts = list(weight.parts(out.limits.max_storage_buffer_binding_size))
+    limit = out.limits.max_storage_buffer_binding_size
     route = choose(weight, m, out.limits, out.software)
     if e.norm is not None and route.kernel != "packed_gemv":
         normed = out.scratch(4 * m * weight.k)
         lower_rms_norm(out, x, e.norm, normed, m, weight.k, e.eps)
         x, e = normed, replace(e, norm=None)
-    if e.gate is None or (len(parts) == 1 and route.kernel != "packed_any"):
-        _lower_parts(out, x, weight, parts, m, y, e)
+    parts = list(weight.parts(limit))
+    blocks = list(_row_blocks(x, y, m, weight, limit))
+    if len(blocks) > 1 or 4 * route.splits * m * weight.n > limit:
+        route = replace(route, splits=1)
+    gate_later = e.gate is not None and (len(parts) > 1 or route.kernel == "packed_any")
+    if route.splits == 1 and not gate_later:
+        for part in parts:
+            for first, rows in blocks:
+                _dispatch(out, route, weight, part, rows, _cut(first, rows, m), x, y, e)
         return
-    product = out.scratch(4 * m * weight.n)
-    _lower_parts(out, x, weight, parts, m, product, replace(e, gate=None, residual=None))
+    product = out.scratch(4 * route.splits * m * weight.n)
+    plain = Extras(norm=e.norm, eps=e.eps)
+    for part in parts:
+        _dispatch(out, route, weight, part, m, _cut(0, m, m), x, product, plain)
     width = out.width(64)
     out.dispatch(
-        "gate",
-        {"product": product, "residual": e.residual, "y": y},
-        {"count": y.numel, "half": weight.n // 2},
+        "packed_merge",
+        {"product": product, "bias": e.bias, "residual": e.residual, "y": y},
+        {
+            "count": y.numel,
+            "columns": weight.n // e.halves,
+            "row": weight.n,
+            "splits": route.splits,
+            "stride": m * weight.n,
+        },
         ceil_div(y.numel, width),
-        {"gate": ACTIVATIONS[e.gate], "has_residual": e.residual is not None, "wg_size": width},
+        {
+            "gate": ACTIVATIONS[e.gate] if e.gate else 0,
+            "has_bias": e.bias is not None,
+            "has_residual": e.residual is not None,
+            "wg_size": width,
+        },
     )
 
 
-def _lower_parts(
+Cut: TypeAlias = Callable[[Operand, int], Operand]
+
+
+def _cut(first: int, rows: int, m: int) -> Cut:
+    """Rows of an operand of m rows, of a width in float32."""
+
+    def cut(operand: Operand, width: int) -> Operand:
+        if rows == m or not isinstance(operand, TensorRef):
+            return operand
+        return Slice(operand, 4 * first * width, 4 * rows * width)
+
+    return cut
+
+
+def _dispatch(
     out: Lowering,
-    x: Operand,
+    route: Route,
     weight: PackedMatrix,
-    parts: Sequence[Part],
-    m: int,
+    part: Part,
+    rows: int,
+    cut: Cut,
+    x: Operand,
     y: Operand,
     e: Extras,
 ) -> None:
     columns = weight.n // e.halves
-    for part in parts:
-        for first, rows in _row_blocks(out, x, y, m, weight):
-
-            def cut(operand: Operand, width: int, first: int = first, rows: int = rows) -> Operand:
-                if rows == m or not isinstance(operand, TensorRef):
-                    return operand
-                return Slice(operand, 4 * first * width, 4 * rows * width)
-
-            route = choose(weight, rows, out.limits, out.software)
-            bind: dict[str, Operand] = {
-                "x": cut(x, weight.k),
-                "codes": part.codes,
-                "scales": part.scales,
-                "bias": e.bias,
-                "residual": cut(e.residual, columns),
-                "y": cut(y, columns),
-            }
-            params: dict[str, Number] = {
-                "m": rows,
-                "n": part.count // e.halves,
-                "k": weight.k,
-                "n_first": part.first,
-                "y_row": columns,
-                "eps": e.eps,
-                **part.params(weight),
-            }
-            constants = {
-                **weight.constants(),
-                **route.constants,
-                "has_bias": e.bias is not None,
-                "has_residual": e.residual is not None,
-            }
-            if route.kernel != "packed_any":
-                constants["gate"] = ACTIVATIONS[e.gate] if e.gate else 0
-            if route.kernel == "packed_gemv":
-                bind["norm"] = e.norm
-                constants["has_norm"] = e.norm is not None
-            out.dispatch(route.kernel, bind, params, route.groups(rows, part.count), constants)
+    bind: dict[str, Operand] = {
+        "x": cut(x, weight.k),
+        "codes": part.codes,
+        "scales": part.scales,
+        "bias": e.bias,
+        "residual": cut(e.residual, columns),
+        "y": cut(y, columns),
+    }
+    params: dict[str, Number] = {
+        "m": rows,
+        "n": part.count // e.halves,
+        "k": weight.k,
+        "n_first": part.first,
+        "y_row": columns,
+        "eps": e.eps,
+        "splits": route.splits,
+        **part.params(weight),
+    }
+    constants = {
+        **weight.constants(),
+        **route.constants,
+        "has_bias": e.bias is not None,
+        "has_residual": e.residual is not None,
+        "gate": ACTIVATIONS[e.gate] if e.gate else 0,
+    }
+    if route.kernel == "packed_gemv":
+        bind["norm"] = e.norm
+        constants["has_norm"] = e.norm is not None
+    out.dispatch(route.kernel, bind, params, route.groups(rows, part.count), constants)
 
 
 def _row_blocks(
-    out: Lowering, x: Operand, y: Operand, m: int, weight: PackedMatrix
+    x: Operand, y: TensorRef, m: int, weight: PackedMatrix, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """(first row, rows) of blocks whose bindings stay within the limit; scratch is never cut."""
-    limit = out.limits.max_storage_buffer_binding_size
-    tensors = [t for t in (x, y) if isinstance(t, TensorRef)]
-    if len(tensors) < 2 or all(t.max_spec.nbytes <= limit for t in tensors):
+    """(first row, rows) of blocks whose bindings stay within the limit; x in scratch is not cut."""
+    sizes = [t.max_spec.nbytes for t in (x, y) if isinstance(t, TensorRef)]
+    if len(sizes) < 2 or max(sizes) <= limit:
         yield 0, m
         return
     step = max(limit // (4 * max(weight.n, weight.k)) // ROW_BLOCK * ROW_BLOCK, ROW_BLOCK)

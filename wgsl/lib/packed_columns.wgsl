@@ -66,11 +66,10 @@ fn chunk_sum(q: vec4<u32>, row: u32, k: u32, xs: array<vec4<f32>, 8>, total: f32
     return sum4(found) * s.x;
 }
 
-// The row of w behind sum c of those that begin at column `col` of y; a gate takes half of them.
-fn row_of(col: u32, c: u32, sums: u32) -> u32 {
+// The row of w behind sum c of the 4 that begin at column `col` of y: with a gate, 2 and their ups.
+fn row_of(col: u32, c: u32) -> u32 {
     if (gate == 0u) {
         return min(col + c, params.n - 1u);
     }
-    let half = sums / 2u;
-    return min(col + c % half, params.n - 1u) + select(0u, params.n, c >= half);
+    return min(col + (c & 1u), params.n - 1u) + select(0u, params.n, c >= 2u);
 }

@@ -12,6 +12,7 @@ struct Params {
     scale_row: u32,
     scale_step: u32,
     scale_base: u32,
+    splits: u32,
 }
 
 override has_bias: bool = false;
