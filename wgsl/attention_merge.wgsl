@@ -1,13 +1,19 @@
-//! lib: grid, live, attention
-// Joins the stretches of attention_split: a workgroup a row, its lanes along the head dimension.
+//! lib: grid, live, attention, reduce
+// Joins the stretches of attention_split and attention_decode: a workgroup a row. Its lanes weigh
+// the stretches, then add them up, some along the head dimension and the others along the stretches.
 
 override block_rows: u32 = 4u;
+override dim_lanes: u32 = 64u; // a power of two up to wg_size
 
 const TILE: u32 = 64u;
+const MOST_SPLITS: u32 = 128u;
 
 @group(0) @binding(0) var<storage, read> partial: array<f32>;
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+
+var<workgroup> weights: array<f32, MOST_SPLITS>;
+var<workgroup> sums: array<f32, wg_size>;
 
 @compute @workgroup_size(wg_size)
 fn main(
@@ -26,20 +32,36 @@ fn main(
     let tiles = up_div(keys.y - keys.x, TILE);
     let used = up_div(tiles, up_div(tiles, params.splits));
     let first = index * params.splits;
-    var most = EXCLUDED;
-    for (var i = 0u; i < used; i++) {
-        most = max(most, stats[first + i].x);
+    var own_most = EXCLUDED;
+    for (var i = lane; i < used; i += wg_size) {
+        own_most = max(own_most, stats[first + i].x);
     }
+    let most = workgroup_max(lane, own_most);
+    var own_total = 0.0;
+    for (var i = lane; i < used; i += wg_size) {
+        let part = stats[first + i];
+        weights[i] = exp(part.x - most);
+        own_total += part.y * weights[i];
+    }
+    let total = workgroup_sum(lane, own_total);
+    let share = select(0.0, 1.0 / total, total > 0.0);
     let to = row_base(index / params.rows, row);
-    for (var d = lane; d < params.dim; d += wg_size) {
+    for (var d0 = 0u; d0 < params.dim; d0 += dim_lanes) {
+        let d = d0 + lane % dim_lanes;
         var sum = 0.0;
-        var total = 0.0;
-        for (var i = 0u; i < used; i++) {
-            let part = stats[first + i];
-            let weight = exp(part.x - most);
-            total += part.y * weight;
-            sum += partial[(first + i) * params.dim + d] * weight;
+        if (d < params.dim) {
+            for (var i = lane / dim_lanes; i < used; i += wg_size / dim_lanes) {
+                sum += partial[(first + i) * params.dim + d] * weights[i];
+            }
         }
-        y[to + d] = sum * select(0.0, 1.0 / total, total > 0.0);
+        workgroupBarrier();
+        sums[lane] = sum;
+        workgroupBarrier();
+        if (lane < dim_lanes && d < params.dim) {
+            for (var i = lane + dim_lanes; i < wg_size; i += dim_lanes) {
+                sum += sums[i];
+            }
+            y[to + d] = sum * share;
+        }
     }
 }

@@ -72,7 +72,7 @@ def split_sizes(g: Geometry, width: int) -> tuple[int, int]:
 def attend(
     out: Lowering,
     g: Geometry,
-    q: TensorRef,
+    q: Operand,
     k: TensorRef,
     v: TensorRef,
     y: TensorRef,
@@ -80,7 +80,7 @@ def attend(
     mask: TensorRef | None = None,
 ) -> None:
     """Dispatches of softmax(cap(q k^T * scale) + mask) v; `position` is token 0's live word."""
-    lead = q.dims[:-2]
+    lead = q.dims[:-2] if isinstance(q, TensorRef) else ()
     masks = (1,) * (len(lead) + 2 - mask.rank) + mask.dims if mask else (1,) * (len(lead) + 2)
     strides = strides8(masks)
     params: dict[str, Number] = {
@@ -107,7 +107,7 @@ def attend(
         "mask_strides": [0, 0, *strides[:6]],
     }
     bind: dict[str, Operand] = {"q": q, "k": k, "v": v, "mask": mask, "y": y}
-    common = {"causal": g.causal, "whole": g.dim % 4 == 0}
+    common: dict[str, float] = {"causal": g.causal, "whole": g.dim % 4 == 0}
     loads = {**common, "packed": g.packed, "masked": mask is not None, "capped": g.softcap > 0}
     if route(g, out.limits) == "tile":
         groups = g.streams * ceil_div(g.rows, TILE_ROWS)
@@ -118,32 +118,58 @@ def attend(
     block, splits = split_sizes(g, width)
     groups = g.streams * ceil_div(g.rows, block) * splits
     params["splits"] = splits
-    chosen = {
-        **loads,
-        "block_rows": block,
-        "row_slots": min(_power_of_two(block), width),
-        "dim_lanes": min(_power_of_two(ceil_div(g.dim, 4)), width),
-        "direct": splits == 1,
-        "wg_size": width,
-    }
     if splits == 1:
         bind["stats"] = out.scratch(16)
-        out.dispatch("attention_split", bind, params, groups, chosen)
+        out.dispatch("attention_split", bind, params, groups, _split(g, block, width, loads, True))
         return
     parts = g.streams * g.rows * splits
     partial, stats = out.scratch(4 * parts * g.dim), out.scratch(8 * parts)
-    out.dispatch("attention_split", {**bind, "y": partial, "stats": stats}, params, groups, chosen)
+    bind |= {"y": partial, "stats": stats}
+    if decodes(g, out.limits, mask is not None) and not out.software:
+        chosen = {**loads, "heads": g.heads, "vectors": g.dim // 4}
+        out.dispatch("attention_decode", bind, params, groups, chosen)
+    else:
+        chosen = _split(g, block, width, loads, False)
+        out.dispatch("attention_split", bind, params, groups, chosen)
+    width = out.width(min(SPLIT_WIDTH, _power_of_two(g.dim)) if out.software else TILE_WIDTH)
+    dim_lanes = min(_power_of_two(g.dim), width)
     out.dispatch(
         "attention_merge",
         {"partial": partial, "stats": stats, "y": y},
         params,
         g.streams * g.rows,
-        {
-            **common,
-            "block_rows": block,
-            "wg_size": out.width(min(SPLIT_WIDTH, _power_of_two(g.dim))),
-        },
+        {**common, "block_rows": block, "dim_lanes": dim_lanes, "wg_size": width},
     )
+
+
+def decodes(g: Geometry, limits: Limits, masked: bool) -> bool:
+    """Whether attention_decode takes it: one token, up to 8 heads, whole vectors of 2^n."""
+    vectors = g.dim // 4
+    storage = g.heads * (16 * vectors + 1536) + 512
+    return (
+        g.tokens == 1
+        and g.heads <= SPLIT_ROWS
+        and g.dim % 4 == 0
+        and vectors in (1, 2, 4, 8, 16, 32, 64)
+        and not masked
+        and g.causal
+        and limits.workgroup_width(TILE_WIDTH) == TILE_WIDTH
+        and storage <= limits.max_compute_workgroup_storage_size
+    )
+
+
+def _split(
+    g: Geometry, block: int, width: int, loads: dict[str, float], direct: bool
+) -> dict[str, float]:
+    """Constants of attention_split."""
+    return {
+        **loads,
+        "block_rows": block,
+        "row_slots": min(_power_of_two(block), width),
+        "dim_lanes": min(_power_of_two(ceil_div(g.dim, 4)), width),
+        "direct": direct,
+        "wg_size": width,
+    }
 
 
 def _power_of_two(n: int) -> int:

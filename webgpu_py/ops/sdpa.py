@@ -17,7 +17,8 @@ from .attention import Geometry, attend, attention, cached_attention, merged, un
 from .kv_cache import append, append_reference, check_position
 
 
-def _scale(call: Call, dim: int) -> float:
+def scale_of(call: Call, dim: int) -> float:
+    """What dot products are multiplied by: 1 / sqrt(D) where nothing is given."""
     return 1 / sqrt(dim) if call.is_null("scale") else call.float("scale")
 
 
@@ -69,7 +70,7 @@ class _Cached(Operator):
             UnsupportedOperator,
         )
         check_position(call, tokens, capacity)
-        _scale(call, dim)
+        scale_of(call, dim)
         return [q.spec]
 
     def lower(self, call: Call, out: Lowering) -> None:
@@ -87,7 +88,7 @@ class _Cached(Operator):
             tokens=tokens,
             keys=capacity,
             dim=dim,
-            scale=_scale(call, dim),
+            scale=scale_of(call, dim),
             q_strides=(tokens * q_heads * dim, q_heads * dim, dim),
             kv_strides=(capacity * kv_heads * row, kv_heads * row, row),
             packed=packed,
@@ -112,7 +113,7 @@ class _Cached(Operator):
             append_reference(cache, new.reshape(merged(new.shape)), position)
             views.append(unpacked(cache, dim) if cache.dtype == np.uint32 else cache)
         q, (keys, values) = q.reshape(merged(q.shape)), views
-        scale, window, softcap = _scale(call, dim), self._window(call), self._softcap(call)
+        scale, window, softcap = scale_of(call, dim), self._window(call), self._softcap(call)
         return cached_attention(q, keys, values, position, scale, window, softcap)
 
 
@@ -233,7 +234,7 @@ class Sdpa(Operator):
             tokens=tokens,
             keys=keys,
             dim=dim,
-            scale=_scale(call, dim),
+            scale=scale_of(call, dim),
             q_strides=(0, dim, tokens * dim),
             kv_strides=(0, dim, keys * dim),
             causal=False,
@@ -249,4 +250,4 @@ class Sdpa(Operator):
         attn_mask: np.ndarray | None = None,
     ) -> np.ndarray:
         bias = np.zeros(1) if attn_mask is None else np.maximum(attn_mask, np.float64(-1e38))
-        return attention(q, k, v, _scale(call, q.shape[-1]), bias)
+        return attention(q, k, v, scale_of(call, q.shape[-1]), bias)
