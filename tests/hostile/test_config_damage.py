@@ -46,7 +46,7 @@ def refused_or_taken(read):
     if made.max_position_embeddings > 4096:
         return
     try:
-        made.rope_of(0).tables(16)
+        made.rope_of(0).table(16)
     except (OverflowError, ZeroDivisionError) as error:
         raise AssertionError(made) from error
 

@@ -54,7 +54,8 @@ class MemoryPlan:
     """Slots, the slot of every tensor value, uploads, and nodes that need no dispatch.
 
     Constants that only feed work done once lie at `offset_of` in one transient arena; the batches
-    fill it in turn, so that prepacking never holds a second copy of the model.
+    fill it in turn, so that prepacking never holds a second copy of the model. Parts of a joined
+    weight lie at `offset_of` in its slot.
     """
 
     slots: list[Slot] = field(default_factory=list)
@@ -137,6 +138,9 @@ def plan_memory(graph: GraphIR, calls: list[Call]) -> MemoryPlan:
             elif source not in mutated and result not in mutated and _same_bytes(graph, call):
                 groups.join(source, result)
                 plan.elided.add(call.index)
+        if op.joins:
+            call.check(not mutated & {*reads, *results}, "a part is written to, it can't be joined")
+            plan.elided.add(call.index)
         if op.once and call.index not in plan.elided:
             plan.once.add(call.index)
     _assign(graph, calls, plan, groups, constant_of, state, mutated, known)
@@ -208,8 +212,11 @@ def _assign(
         if i in first or i in last:
             slots[i] = plan.add(nbytes[i], "state", f"state {i}")
             plan.uploads.append(Upload(c, slots[i]))
+    for call in calls:
+        if call.operator.joins:
+            _join(call, plan, groups, roots, nbytes, slots)
     for root, c in roots.items():
-        if root not in first:
+        if root not in first or root in slots:
             continue
         if root in once_only and root not in shared:
             continue
@@ -234,6 +241,29 @@ def _assign(
         root = groups.find(i)
         if isinstance(value, Tensor) and root in slots:
             plan.slot_of[i] = slots[root]
+            if root in plan.offset_of:
+                plan.offset_of[i] = plan.offset_of[root]
+
+
+def _join(
+    call: Call,
+    plan: MemoryPlan,
+    groups: _Groups,
+    roots: dict[ValueId, int],
+    nbytes: dict[ValueId, int],
+    slots: dict[ValueId, int],
+) -> None:
+    """One slot for a joined weight, in which its parts lie one after the other."""
+    result = groups.find(call.result_ids[0])
+    slots[result] = slot = plan.add(nbytes[result], "weights", f"value {result}")
+    used = 0
+    for part in tensors_read(call):
+        root = groups.find(part)
+        call.check(root not in slots, f"{part} is joined twice, or lies elsewhere already")
+        slots[root], plan.offset_of[root] = slot, used
+        if root in roots:
+            plan.uploads.append(Upload(roots[root], slot, used))
+        used += nbytes[root]
 
 
 def _batch(

@@ -76,10 +76,13 @@ class Operator:
 
     `alias` marks flat copies: the result has the input's bytes, so the planner may let both share
     a buffer and drop the dispatch. `once` marks work on constants that is done at build only.
+    `joins` marks a result whose bytes are those of the inputs one after the other: the planner
+    lets them lie in its buffer.
     """
 
     alias: ClassVar[bool] = False
     once: ClassVar[bool] = False
+    joins: ClassVar[bool] = False
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature

@@ -110,6 +110,7 @@ class Residence:
         live = (self._buffers[self.slots.live], 4 * len(lowered.live))
         slot_of, values = self.memory.slot_of, self.graph.values
         plan.buffer_of = {i: self._buffers[s] for i, s in slot_of.items()}
+        plan.offset_of = self.memory.offset_of
         sizes = [live] + [
             (plan.buffer_of[p.value], self.live_spec(env, p.value).nbytes)
             for p in self.graph.inputs
@@ -197,6 +198,7 @@ class Residence:
                 f"value {value_id} has {value.spec.nbytes} bytes, {nbytes} from {offset} were asked"
             )
         count = left if nbytes is None else nbytes
+        offset += self.memory.offset_of.get(value_id, 0)
         return await self.device.bridge.read(self._buffers[slot], offset, count)
 
     def live_spec(self, env: Env, value_id: ValueId) -> TensorSpec:

@@ -9,7 +9,7 @@ import numpy as np
 from ..graph.builder import Graph, Var, dim
 from .config import ModelConfig
 from .rope import Rope
-from .weights import Weights
+from .weights import Beside, Weights
 
 SETTINGS_WORDS = 8
 
@@ -35,22 +35,22 @@ def build_decoder(config: ModelConfig, weights: Weights, context: int, chunk: in
     g, c = Graph(), config
     ids = g.input("ids", (dim("n", max=chunk),), "int32")
     position, last = g.symint("position"), g.symint("last")
-    tables: dict[Rope, list[Var]] = {}
+    tables: dict[Rope, Var] = {}
     x = embedded(g, c, weights, ids)
     for i, window in enumerate(c.windows):
         rope = c.rope_of(i)
         if rope not in tables:
-            tables[rope] = [g.constant(t) for t in rope.tables(context)]
-        cos, sin = tables[rope]
-        block = c.block(g, c, weights, f"model.layers.{i}.", cos, sin, position, context, window)
+            tables[rope] = g.constant(rope.table(context))
+        prefix = f"model.layers.{i}."
+        block = c.block(g, c, weights, prefix, tables[rope], position, context, window)
         x = block.layer(x)
     head_node = len(g.ir.nodes)
     row = g.call("aten.select_copy.int", x, 0, last)
     row = g.call("aten.view_copy.default", row, [1, c.hidden_size])
-    row = c.block(g, c, weights, "model.", cos, sin, position, context).norm(row, "norm")
     tied = "lm_head.weight" not in weights
     name = "model.embed_tokens.weight" if tied else "lm_head.weight"
-    logits = weights.linear(g, row, name, c.vocab_size)
+    norm = weights.vector(g, "model.norm.weight", c.hidden_size, c.norm_offset)
+    logits = weights.linear(g, row, [name], [c.vocab_size], Beside(norm, c.rms_norm_eps))
     logits = g.call("aten.view_copy.default", logits, [c.vocab_size])
     if c.logits_softcap:
         logits = _scaled(g, logits, 1 / c.logits_softcap)

@@ -6,6 +6,7 @@ on the device, quantized embedding and linears, a norm, a rotation at live posit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..quant.snr import Snr
 from .config import ModelConfig
 from .decoder import embedded
 from .gguf_config import gguf_config
-from .weights import GGUFWeights, gguf_name
+from .weights import Beside, GGUFWeights, gguf_name, put_beside
 
 GROUP_SIZE = 32
 TOLERANCE = 1e-4
@@ -60,14 +61,22 @@ class _Requantized(GGUFWeights):
         super().__init__(file, source)
         self._made = made
 
-    def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
-        if name not in self._made:
-            return super().linear(g, x, name, out_features)
-        weight, bias_name = self._made[name], name.removesuffix("weight") + "bias"
-        bias = self.vector(g, bias_name, out_features) if bias_name in self else None
-        packed, scales = g.constant(weight.packed), g.constant(weight.scales)
-        found: Var = g.call("et_vk.linear_q4gsw.default", x, packed, scales, GROUP_SIZE, bias)
-        return found
+    def linear(
+        self, g: Graph, x: Var, names: Sequence[str], rows: Sequence[int], beside: Beside
+    ) -> Var:
+        if not self._made:
+            return super().linear(g, x, names, rows, beside)
+        x = g.call("et_vk.rms_norm.default", x, beside.norm, beside.eps)
+        products = []
+        for name, count in zip(names, rows, strict=True):
+            if name not in self._made:
+                products.append(super().linear(g, x, [name], [count], Beside()))
+                continue
+            weight, bias_name = self._made[name], name.removesuffix("weight") + "bias"
+            bias = self.vector(g, bias_name, count) if bias_name in self else None
+            stored = g.constant(weight.packed), g.constant(weight.scales)
+            products.append(g.call("et_vk.linear_q4gsw.default", x, *stored, GROUP_SIZE, bias))
+        return put_beside(g, products, Beside())
 
 
 async def build_first_layer(
@@ -87,9 +96,19 @@ async def build_first_layer(
     g = Graph()
     ids = g.input("ids", (dim("n", max=max_tokens),), "int32")
     x = embedded(g, config, weights, ids)
-    cos, sin = (g.constant(t) for t in config.rope_of(0).tables(max_tokens))
-    block = config.block(g, config, weights, PREFIX, cos, sin, 0, max_tokens)
-    q, k, _ = block.rotated(block.norm(x, "input_layernorm"))
+    table = config.rope_of(0).table(max_tokens)
+    block = config.block(g, config, weights, PREFIX, g.constant(table), 0, max_tokens)
+    counts = [config.num_attention_heads, *[config.num_key_value_heads] * 2]
+    heads = g.call(
+        "aten.view_copy.default",
+        block.project(x, "input_layernorm"),
+        [-1, sum(counts), config.head_dim],
+    )
+    q, k, _ = g.call("aten.split_with_sizes_copy.default", heads, counts, 1)
+    if block.HEAD_NORMS:
+        q, k = block.norm(q, "self_attn.q_norm"), block.norm(k, "self_attn.k_norm")
+    tables = (g.constant(np.ascontiguousarray(table[..., i])) for i in range(2))
+    q, k = g.call("webgpu_py.rope.default", q, k, *tables, 0, config.rope_interleaved)
     for name, value in (("embedding", x), ("q", q), ("k", k)):
         g.output(name, value)
     return FirstLayer(await g.build(device), config, max_tokens)

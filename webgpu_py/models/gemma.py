@@ -42,14 +42,10 @@ class Gemma2(Block):
     def slides(cls, config: Terms, layer: int) -> bool:
         return layer % 2 == 0
 
-    def activated(self, gate: Var) -> Any:
-        """gelu(x), by tanh."""
-        return self.g.call("aten.gelu.default", gate, "tanh")
-
     def layer(self, x: Var) -> Any:
-        y = self.attention(self.norm(x, "input_layernorm"))
+        y = self.attention(x, "input_layernorm")
         x = self.add(x, self.norm(y, "post_attention_layernorm"))
-        y = self.mlp(self.norm(x, "pre_feedforward_layernorm"))
+        y = self.mlp(x, "pre_feedforward_layernorm")
         return self.add(x, self.norm(y, "post_feedforward_layernorm"))
 
 

@@ -6,10 +6,12 @@ from a configuration beyond the common, and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..graph.values import Constant, TensorSpec
+from .weights import Beside
 
 if TYPE_CHECKING:
     from ..graph.builder import Graph, Var
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 class Block:
     """One layer of a decoder, and what it needs of its surroundings.
 
-    `prefix` begins the names of its weights, `cos` and `sin` are the rotation's tables
-    [rows, rotated / 2], `rows` the rows of its caches, `window` the tokens it looks back at
+    `prefix` begins the names of its weights, `rotation` is the table of cosines and sines
+    [rows, rotated / 2, 2], `rows` the rows of its caches, `window` the tokens it looks back at
     (0: all).
     """
 
@@ -31,12 +33,15 @@ class Block:
     config: ModelConfig
     weights: Weights
     prefix: str
-    cos: Var
-    sin: Var
+    rotation: Var
     position: Var | int
     rows: int
     window: int = 0
 
+    PROJECTIONS: ClassVar[tuple[str, ...]] = ("q_proj", "k_proj", "v_proj")
+    """The matrices of queries, keys and values, in this order."""
+    GATED: ClassVar[tuple[str, ...]] = ("gate_proj", "up_proj")
+    """The matrices of an MLP's gate and of what it gates, in this order."""
     ACTIVATION: ClassVar[str] = "silu"
     HEAD_NORMS: ClassVar[bool] = False
     """Whether queries and keys are normalized head by head before they are rotated."""
@@ -57,79 +62,81 @@ class Block:
 
     # -- pieces
 
+    def norm_weight(self, name: str, length: int) -> Var:
+        """The weight of an RMS norm: [length]."""
+        return self.weights.vector(
+            self.g, f"{self.prefix}{name}.weight", length, self.config.norm_offset
+        )
+
     def norm(self, x: Var, name: str) -> Any:
         """RMS norm of the last dimension."""
-        c = self.config
-        weight = self.weights.vector(
-            self.g, f"{self.prefix}{name}.weight", x.shape[-1], c.norm_offset
-        )
-        return self.g.call("et_vk.rms_norm.default", x, weight, c.rms_norm_eps)
+        weight = self.norm_weight(name, x.shape[-1])
+        return self.g.call("et_vk.rms_norm.default", x, weight, self.config.rms_norm_eps)
 
-    def linear(self, x: Var, name: str, out_features: int) -> Any:
-        """x [n, K] -> [n, out_features], with the bias that the file has for it."""
-        return self.weights.linear(self.g, x, f"{self.prefix}{name}.weight", out_features)
+    def linear(
+        self,
+        x: Var,
+        names: Sequence[str],
+        rows: Sequence[int],
+        norm: str | None = None,
+        gate: str | None = None,
+        residual: Var | None = None,
+    ) -> Any:
+        """x [n, K] times one or more matrices, their results side by side, with their biases.
+
+        x is normalized before, if `norm` names a weight; the results are gated and `residual` is
+        added as webgpu_py.linear_q4 does it.
+        """
+        weight = None if norm is None else self.norm_weight(norm, x.shape[-1])
+        beside = Beside(weight, self.config.rms_norm_eps, gate, residual)
+        full = [f"{self.prefix}{name}.weight" for name in names]
+        return self.weights.linear(self.g, x, full, rows, beside)
 
     def add(self, x: Var, y: Var) -> Any:
         """x + y."""
         return self.g.call("aten.add.Tensor", x, y)
 
-    def heads(self, x: Var, count: int) -> Any:
-        """[n, count * D] -> [n, count, D]."""
-        return self.g.call("aten.view_copy.default", x, [-1, count, self.config.head_dim])
-
-    def project(self, x: Var) -> tuple[Var, Var, Var]:
-        """x [n, hidden] -> q [n, Hq, D], k and v [n, Hk, D]."""
+    def project(self, x: Var, norm: str) -> Any:
+        """Queries, keys and values of norm(x): [n, hidden] -> [n, (Hq + 2 Hk) * D]."""
         c = self.config
-        counts = {"q": c.num_attention_heads, "k": c.num_key_value_heads}
-        q, k, v = (
-            self.heads(self.linear(x, f"self_attn.{name}_proj", count * c.head_dim), count)
-            for name, count in (*counts.items(), ("v", c.num_key_value_heads))
-        )
-        return q, k, v
+        heads = (c.num_attention_heads, c.num_key_value_heads, c.num_key_value_heads)
+        rows = [h * c.head_dim for h in heads]
+        if len(self.PROJECTIONS) == 1:
+            rows = [sum(rows)]
+        return self.linear(x, [f"self_attn.{p}" for p in self.PROJECTIONS], rows, norm)
 
-    def rotated(self, x: Var) -> tuple[Var, Var, Var]:
-        """Queries and keys as attention compares them, and values: as `project`."""
-        q, k, v = self.project(x)
-        if self.HEAD_NORMS:
-            q, k = self.norm(q, "self_attn.q_norm"), self.norm(k, "self_attn.k_norm")
-        interleaved = self.config.rope_interleaved
-        q, k = self.g.call(
-            "webgpu_py.rope.default", q, k, self.cos, self.sin, self.position, interleaved
-        )
-        return q, k, v
-
-    def attention(self, x: Var) -> Any:
-        """Grouped-query attention over the layer's cache: [n, hidden] -> [n, hidden]."""
+    def attention(self, x: Var, norm: str, residual: Var | None = None) -> Any:
+        """Grouped-query attention over the layer's cache, of norm(x): [n, hidden] both."""
         c, g = self.config, self.g
-        q, k, v = self.rotated(x)
         cache = TensorSpec("float32", (self.rows, c.num_key_value_heads, c.head_dim))
-        caches = [g.constant(Constant(cache)) for _ in range(2)]
+        head_norms: list[Var | None] = [None, None]
+        if self.HEAD_NORMS:
+            names = ("self_attn.q_norm", "self_attn.k_norm")
+            head_norms = [self.norm_weight(name, c.head_dim) for name in names]
         y = g.call(
-            "webgpu_py.attention",
-            q,
-            k,
-            v,
-            *caches,
+            "webgpu_py.self_attention",
+            self.project(x, norm),
+            self.rotation,
+            *(g.constant(Constant(cache)) for _ in range(2)),
             self.position,
+            c.num_attention_heads,
+            c.rope_interleaved,
             c.attention_scale,
             self.window,
             c.attention_softcap,
+            *head_norms,
+            c.rms_norm_eps,
         )
-        y = g.call("aten.view_copy.default", y, [-1, c.num_attention_heads * c.head_dim])
-        return self.linear(y, "self_attn.o_proj", c.hidden_size)
+        return self.linear(y, ["self_attn.o_proj"], [c.hidden_size], residual=residual)
 
-    def gate_and_up(self, x: Var) -> tuple[Var, Var]:
-        """The two halves of a gated MLP: x [n, hidden] -> [n, intermediate] each."""
-        size = self.config.intermediate_size
-        return self.linear(x, "mlp.gate_proj", size), self.linear(x, "mlp.up_proj", size)
+    def mlp(self, x: Var, norm: str, residual: Var | None = None) -> Any:
+        """down(activation(gate(norm(x))) * up(norm(x)))."""
+        c = self.config
+        rows = [2 * c.intermediate_size // len(self.GATED)] * len(self.GATED)
+        names = [f"mlp.{name}" for name in self.GATED]
+        inner = self.linear(x, names, rows, norm, gate=GATES[self.ACTIVATION])
+        return self.linear(inner, ["mlp.down_proj"], [c.hidden_size], residual=residual)
 
-    def activated(self, gate: Var) -> Any:
-        """silu(x) = x * sigmoid(x)."""
-        g = self.g
-        return g.call("aten.mul.Tensor", gate, g.call("aten.sigmoid.default", gate))
 
-    def mlp(self, x: Var) -> Any:
-        """down(activation(gate(x)) * up(x))."""
-        gate, up = self.gate_and_up(x)
-        inner = self.g.call("aten.mul.Tensor", self.activated(gate), up)
-        return self.linear(inner, "mlp.down_proj", self.config.hidden_size)
+GATES = {"silu": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
+"""Activations by Hugging Face's name and by that of webgpu_py.linear_q4's gates."""

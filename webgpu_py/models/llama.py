@@ -17,5 +17,5 @@ class Llama(Block):
     """
 
     def layer(self, x: Var) -> Any:
-        x = self.add(x, self.attention(self.norm(x, "input_layernorm")))
-        return self.add(x, self.mlp(self.norm(x, "post_attention_layernorm")))
+        x = self.attention(x, "input_layernorm", residual=x)
+        return self.mlp(x, "post_attention_layernorm", residual=x)

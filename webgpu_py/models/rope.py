@@ -97,16 +97,14 @@ class Rope:
                     f"dimensions need {self.dim // 2} of each"
                 )
 
-    def tables(self, positions: int) -> tuple[np.ndarray, np.ndarray]:
-        """Cosine and sine of position * frequency: float32 [positions, dim / 2] each.
+    def table(self, positions: int) -> np.ndarray:
+        """Cosine and sine of position * frequency: float32 [positions, dim / 2, 2].
 
         `positions` is the context that a session is built for; it chooses longrope's factors.
         """
         angles, factor = self.angles(positions)
-        return (
-            (np.cos(angles) * factor).astype(np.float32),
-            (np.sin(angles) * factor).astype(np.float32),
-        )
+        turns = np.stack([np.cos(angles), np.sin(angles)], axis=2) * factor
+        return turns.astype(np.float32)
 
     def angles(self, positions: int) -> tuple[np.ndarray, float]:
         """Position * frequency, float64 [positions, dim / 2], and the factor on both tables."""

@@ -6,13 +6,15 @@ are looked up from them. A weight that is asked for twice (tied embeddings) is o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 from ..errors import FormatError, ShapeError, UnsupportedModel
 from ..formats.gguf import GGUFFile, GGUFTensor
 from ..graph.builder import Graph, Var
+from ..graph.memory import ARENA_ALIGN
 from ..graph.values import Constant, Source, TensorSpec
 from ..quant.layouts import LAYOUTS, Layout
 
@@ -45,6 +47,16 @@ GEMMA_NAMES = {
 """Gemma has norms on both sides, and calls by the usual name the one after attention."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a linear layer does beside the product; see the extras of webgpu_py.linear_q4."""
+
+    norm: Var | None = None
+    eps: float = 0.0
+    gate: str | None = None
+    residual: Var | None = None
+
+
 class Weights(Protocol):
     """What an architecture asks of a file, whatever its format."""
 
@@ -56,8 +68,10 @@ class Weights(Protocol):
         """A norm weight or bias, with `plus` added to each number: float32 [length]."""
         ...
 
-    def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
-        """x [n, K] times the weight [out_features, K] transposed, plus its bias if there is one."""
+    def linear(
+        self, g: Graph, x: Var, names: Sequence[str], rows: Sequence[int], beside: Beside
+    ) -> Var:
+        """x [n, K] times weights [rows, K] transposed, side by side, plus biases that there are."""
         ...
 
     def embedding(self, g: Graph, ids: Var, name: str, shape: tuple[int, int]) -> Var:
@@ -79,13 +93,15 @@ class Packed:
         """How codes and scales lie."""
         return LAYOUTS[self.kind]
 
-    def linear(self, g: Graph, x: Var, bias: Var | None) -> Var:
-        """x [n, columns] times the weight transposed, plus bias."""
+    def linear(self, g: Graph, x: Var, bias: Var | None, beside: Beside) -> Var:
+        """x [n, columns] times the weight transposed, plus bias, and what is done beside it."""
+        b = beside
+        extras = bias, b.norm, b.eps, b.gate, b.residual
         found: Var
         if self.scales is None:
-            found = g.call("webgpu_py.linear_f16", x, self.codes, self.layout.codes, bias)
+            found = g.call("webgpu_py.linear_f16", x, self.codes, self.layout.codes, *extras)
         else:
-            found = g.call(self._named("linear"), x, *self._quantized(), bias)
+            found = g.call(self._named("linear"), x, *self._quantized(), *extras)
         return found
 
     def embedding(self, g: Graph, ids: Var) -> Var:
@@ -112,6 +128,20 @@ def packed(g: Graph, kind: str, blocks: Var, rows: int, columns: int) -> Packed:
     return Packed(kind, found[0], found[1] if len(found) > 1 else None, columns)
 
 
+def joined(
+    g: Graph, parts: Sequence[Packed], biases: Sequence[Var]
+) -> tuple[Packed, Var | None] | None:
+    """Weights one below the other as one, with their biases; None where they differ too much."""
+    if len({(p.kind, p.columns) for p in parts}) > 1 or len(biases) not in (0, len(parts)):
+        return None
+    lists = [[p.codes for p in parts], [p.scales for p in parts if p.scales is not None], biases]
+    if any(4 * prod(v.shape) % ARENA_ALIGN for vs in lists for v in vs[:-1]):
+        return None
+    codes: Var = g.call("webgpu_py.join_rows", lists[0])
+    scales, bias = (g.call("webgpu_py.join_rows", vs) if vs else None for vs in lists[1:])
+    return Packed(parts[0].kind, codes, scales, parts[0].columns), bias
+
+
 def gguf_name(name: str, names: Mapping[str, str] = GGUF_NAMES) -> str:
     """A canonical weight name in GGUF's terms."""
     stem, _, kind = name.rpartition(".")
@@ -120,6 +150,23 @@ def gguf_name(name: str, names: Mapping[str, str] = GGUF_NAMES) -> str:
         layer, _, stem = stem.removeprefix("model.layers.").partition(".")
         prefix = f"blk.{layer}."
     return f"{prefix}{names[stem]}.{kind}"
+
+
+def put_beside(g: Graph, products: Sequence[Var], beside: Beside) -> Var:
+    """Products [n, ..] side by side, gated, with the residual added, by operators of their own."""
+    found: Var
+    if beside.gate is None:
+        found = g.call("aten.cat.default", list(products), -1)
+    else:
+        gate, up = products
+        if beside.gate == "silu":
+            active = g.call("aten.mul.Tensor", gate, g.call("aten.sigmoid.default", gate))
+        else:
+            active = g.call("aten.gelu.default", gate, "tanh")
+        found = g.call("aten.mul.Tensor", active, up)
+    if beside.residual is not None:
+        found = g.call("aten.add.Tensor", found, beside.residual)
+    return found
 
 
 class StoredWeights:
@@ -136,12 +183,26 @@ class StoredWeights:
         """A weight of those dims in a packed layout; the same one whenever it is asked for."""
         raise NotImplementedError
 
-    def linear(self, g: Graph, x: Var, name: str, out_features: int) -> Var:
+    def linear(
+        self, g: Graph, x: Var, names: Sequence[str], rows: Sequence[int], beside: Beside
+    ) -> Var:
         """See Weights."""
-        weight = self.matrix(g, name, (out_features, x.shape[-1]))
-        bias_name = name.removesuffix("weight") + "bias"
-        bias = self.vector(g, bias_name, out_features) if bias_name in self else None
-        return weight.linear(g, x, bias)
+        parts = [self.matrix(g, n, (r, x.shape[-1])) for n, r in zip(names, rows, strict=True)]
+        biases = {
+            n: self.vector(g, bias, r)
+            for n, r in zip(names, rows, strict=True)
+            if (bias := n.removesuffix("weight") + "bias") in self
+        }
+        if len(parts) == 1:
+            return parts[0].linear(g, x, biases.get(names[0]), beside)
+        one = joined(g, parts, list(biases.values()))
+        if one is not None:
+            return one[0].linear(g, x, one[1], beside)
+        products = [
+            p.linear(g, x, biases.get(n), Beside(beside.norm, beside.eps))
+            for n, p in zip(names, parts, strict=True)
+        ]
+        return put_beside(g, products, beside)
 
     def embedding(self, g: Graph, ids: Var, name: str, shape: tuple[int, int]) -> Var:
         """See Weights."""
