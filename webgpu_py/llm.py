@@ -32,8 +32,11 @@ from .quant.snr import Snr
 from .sources import check_sha256, close_sources, fetch_whole, give_up
 from .tokenizer import Tokenizer
 
-CHUNKS = (1, 8, 32, 128)
+CHUNKS = (1, 8, 32, 128, 512)
 """Prompt tokens a prefill step can take; a plan of each is made at load."""
+
+SOFTWARE_CHUNK = 128
+"""The most on an adapter that runs on the CPU, where a step of more takes a minute."""
 
 DEFAULT_CONTEXT = 4096
 
@@ -153,7 +156,8 @@ class LLM:
             if progress:
                 progress("header", stored.header_nbytes, stored.header_nbytes)
             rows = _context(stored.config, context)
-            chunk = max(c for c in CHUNKS if c <= rows)
+            most = min(rows, SOFTWARE_CHUNK if device.info.get("software") else CHUNKS[-1])
+            chunk = max(c for c in CHUNKS if c <= most)
             decoder = build_decoder(stored.config, stored.weights, rows, chunk)
             session = await Session.build(
                 device,

@@ -5,11 +5,13 @@
 // one for each vec4 of the head in each of several groups of keys for the values.
 
 override heads: u32 = 4u; // at most 8
-override vectors: u32 = 16u; // vec4 of a head, a power of two up to 64
+override vectors: u32 = 16u; // vec4 of a head, a power of two from 2 to 64
 // Named, since naga 29 panics where such an expression is an array's length.
 override q_count: u32 = heads * vectors;
 override score_count: u32 = heads * 128u;
 override partial_count: u32 = heads * 64u;
+
+override key_groups: u32 = 128u / vectors;
 
 const TILE = 64u;
 const LANES = 8u; // lanes of a head's softmax
@@ -48,7 +50,6 @@ fn main(
     let base = stream_base(stream);
     let half = lane & 1u;
     let at = lane % vectors;
-    let key_groups = 128u / vectors;
     let own_group = lane / vectors;
     let softmax_head = lane / LANES;
     let softmax_lane = lane % LANES;
@@ -63,7 +64,8 @@ fn main(
         var dots = array<f32, 8>();
         if (key < end) {
             let key_base = base + key * params.kv_token;
-            for (var v = half; v < vectors; v += 2u) {
+            for (var i = 0u; i < vectors / 2u; i++) {
+                let v = 2u * i + half;
                 let k4 = key4(key_base, 4u * v);
                 for (var r = 0u; r < heads; r++) {
                     dots[r] += dot(q_tile[r * vectors + v], k4);
@@ -111,8 +113,10 @@ fn main(
             sums[r] *= lane_sum[r];
         }
         let count = min(TILE, end - tile);
-        for (var t = own_group; t < count; t += key_groups) {
-            let v4 = value4(base + (tile + t) * params.kv_token, 4u * at);
+        for (var i = 0u; i < TILE / key_groups; i++) {
+            let t = i * key_groups + own_group;
+            // Past the end weights are 0: the last value stands in.
+            let v4 = value4(base + (tile + min(t, count - 1u)) * params.kv_token, 4u * at);
             for (var r = 0u; r < heads; r++) {
                 sums[r] += scores[r * TILE + t] * v4;
             }

@@ -150,7 +150,7 @@ def decodes(g: Geometry, limits: Limits, masked: bool) -> bool:
         g.tokens == 1
         and g.heads <= SPLIT_ROWS
         and g.dim % 4 == 0
-        and vectors in (1, 2, 4, 8, 16, 32, 64)
+        and vectors in (2, 4, 8, 16, 32, 64)
         and not masked
         and g.causal
         and limits.workgroup_width(TILE_WIDTH) == TILE_WIDTH

@@ -27,7 +27,7 @@ FEW_ROWS_SOFTWARE = 16
 """Up to so many rows each reads the weight for itself, which caches serve; more share tiles of it,
 which take 32 or 64 rows whether they are there or not."""
 
-MANY_GROUPS = 128
+MANY_GROUPS = 256
 """Workgroups that keep a large GPU busy."""
 
 GEMM_THREADS = 128
@@ -107,14 +107,11 @@ def _chunks(weight: PackedMatrix) -> dict[str, float]:
 
 
 def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
-    chunks = weight.k // weight.chunk
-    sums = m * weight.n
-    # Measured on an H200: short lanes where columns abound, long ones where rows are.
-    wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32
+    # Measured on an H200: few lanes where columns abound, many where a row is long or columns few.
+    chunks, sums = weight.k // weight.chunk, m * weight.n
+    wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32 if sums >= 1024 else 64
     lanes = min(limits.workgroup_width(wanted), max(4, 1 << (chunks - 1).bit_length()))
-    width = lanes
-    while width < limits.workgroup_width(256) and sums >= 8 * width // lanes * MANY_GROUPS:
-        width *= 2
+    width = max(lanes, limits.workgroup_width(128 if lanes <= 32 else 256))
     constants = {**_chunks(weight), "lanes": lanes, "wg_size": width}
     return Route("packed_gemv", constants, 1, 4 * width // lanes)
 
@@ -129,7 +126,7 @@ def _gemm(weight: PackedMatrix, m: int, software: bool) -> Route:
     rows = 64 if m > 32 else 32
     tiles = ceil_div(m, rows) * ceil_div(weight.n, GEMM_COLUMNS)
     # Two turns of the loop are the least that is worth a share of its own.
-    splits = min(2 * MANY_GROUPS // tiles, weight.k // (2 * GEMM_DEPTH), MOST_SPLITS)
+    splits = min(MANY_GROUPS // tiles, weight.k // (2 * GEMM_DEPTH), MOST_SPLITS)
     constants = {**_chunks(weight), "tall": rows == 64}
     return Route(
         "packed_gemm", constants, rows, GEMM_COLUMNS, splits=1 if software else max(splits, 1)
