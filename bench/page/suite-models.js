@@ -1,6 +1,6 @@
 // Whole models, ours and the peers' in turns: load, first token of a prompt, milliseconds a token.
 
-import { median, summary } from './measure.js';
+import { summary } from './measure.js';
 
 const ROPE = { rope_theta: 500000, rope_scaling: { rope_type: 'llama3', factor: 32, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 } };
 
@@ -28,92 +28,126 @@ export function modelRuns(suite, { software, quick }) {
 /** Any text will do: time does not depend on which tokens they are. */
 export const promptOf = (length, vocabulary) => Array.from({ length }, (_, i) => 1000 + ((i * 7919) % (vocabulary - 2000)));
 
+const OURS = 'webgpu_py';
+
+/** Milliseconds by engine and case, and what went wrong, by engine. */
+class Book {
+  constructor() {
+    this.samples = new Map();
+    this.failed = new Map();
+    this.facts = {};
+  }
+
+  add(engine, key, ms) {
+    const at = `${engine} ${key}`;
+    this.samples.set(at, [...(this.samples.get(at) ?? []), ms]);
+  }
+
+  summary(engine, key) {
+    const found = this.samples.get(`${engine} ${key}`);
+    return found ? summary(found) : null;
+  }
+
+  /** What `act` gives, or null where it throws: the engine is then left alone. */
+  async attempt(engine, act) {
+    if (this.failed.has(engine)) return null;
+    try {
+      return await act();
+    } catch (error) {
+      this.failed.set(engine, error.message);
+      return null;
+    }
+  }
+}
+
 /**
  * @param {'model'|'llama1b'} suite
  * @param {any[]} peers engines: {name, load(shape, run), generate(prompt, tokens), release()}
  * @param {any} context see main.js
  */
 export async function runModels(suite, peers, context) {
-  const { ours, log, keep, quick, software } = context;
+  const { ours, log, keep } = context;
   const name = suite === 'model' ? 'smollm2' : 'llama1b';
   const shape = suite === 'model' ? SMOLLM2 : LLAMA1B;
-  const run = modelRuns(suite, context);
-  const cases = run.prompts.flatMap((n) => [`${name}/first_token/${n}`, `${name}/decode/${n}`]);
-  if (![`${name}/load`, ...cases].some(keep) || context.late(`${name}/load`)) return;
-  const url = new URL(SMOLLM2_FILE, location.href).href;
-  if (suite === 'model' && !(await fetch(url, { method: 'HEAD' })).ok) {
+  const run = { ...modelRuns(suite, context), name, url: new URL(SMOLLM2_FILE, location.href).href };
+  const cases = [`${name}/load`, ...run.prompts.flatMap((n) => [`${name}/first_token/${n}`, `${name}/decode/${n}`])].filter(keep);
+  if (!cases.length || context.late(`${name}/load`)) return;
+  if (suite === 'model' && !(await fetch(run.url, { method: 'HEAD' })).ok) {
     await log(`${suite}: not run, there is no ${SMOLLM2_FILE} here`);
     return;
   }
   const mine = {
-    name: 'webgpu_py',
-    load: () => ours.call('load', { context: run.context, ...(suite === 'model' ? { url } : { config: shape }) }),
+    name: OURS,
+    load: () => ours.call('load', { context: run.context, ...(suite === 'model' ? { url: run.url } : { config: shape }) }),
     generate: (prompt, tokens) => ours.call('generate', { prompt, tokens }),
     release: () => ours.call('release'),
   };
-  const failed = new Map();
-  const found = new Map();
-  const add = (engine, key, ms) => found.set(`${engine} ${key}`, [...(found.get(`${engine} ${key}`) ?? []), ms]);
-  const facts = {};
-  const engines = [];
-  for (const engine of [mine, ...peers]) {
-    try {
-      facts[engine.name] = await engine.load(shape, { ...run, url });
-      add(engine.name, `${name}/load`, facts[engine.name].load_ms);
-      engines.push(engine);
-      await log(`${engine.name} ${name}: loaded ${JSON.stringify(facts[engine.name])}`);
-    } catch (error) {
-      failed.set(engine.name, error.message);
-      await log(`${engine.name} ${name}: ${error.message}`);
-    }
+  const book = new Book();
+  const engines = [mine, ...peers];
+  for (const engine of engines) {
+    const facts = await book.attempt(engine.name, () => engine.load(shape, run));
+    if (facts) book.add(engine.name, `${name}/load`, facts.load_ms);
+    book.facts[engine.name] = facts;
+    await log(`${engine.name} ${name}: ${book.failed.get(engine.name) ?? `loaded ${JSON.stringify(facts)}`}`);
   }
-  // The first answer compiles what is still to be compiled, and is left out.
-  const rounds = software ? 1 : quick ? 2 : 6;
   for (const length of run.prompts) {
-    if (context.late(`${name}/first_token/${length}`)) continue;
-    for (let round = 0; round < rounds; round++) {
-      for (const engine of engines.filter((e) => !failed.has(e.name))) {
-        try {
-          const prompt = promptOf(length, shape.vocab_size);
-          const { first_ms, decode_ms, tokens, crossings } = await engine.generate(prompt, run.tokens);
-          if (!round && !software) continue;
-          add(engine.name, `${name}/first_token/${length}`, first_ms);
-          add(engine.name, `${name}/decode/${length}`, decode_ms / (tokens.length - 1));
-          if (crossings !== undefined) add(engine.name, `${name}/crossings`, crossings / (tokens.length - 1));
-        } catch (error) {
-          failed.set(engine.name, error.message);
-        }
-      }
-    }
+    if (!context.late(`${name}/first_token/${length}`)) await answer(engines, length, shape, run, book, context);
   }
-  for (const engine of engines) await engine.release();
+  for (const engine of engines) await book.attempt(engine.name, () => engine.release());
+  for (const key of cases) {
+    for (const peer of peers.length ? peers : [null]) await context.row(rowOf(suite, key, peer?.name, book, context));
+    const told = engines.map((e) => `${e.name} ${book.summary(e.name, key)?.ms ?? book.failed.get(e.name) ?? '-'} ms`);
+    await log(`${key}  ${told.join('  ')}`);
+  }
+  await overheads(name, cases, book, context);
+}
 
-  const crossings = found.get(`webgpu_py ${name}/crossings`);
-  for (const key of [`${name}/load`, ...cases].filter(keep)) {
-    const own = found.has(`webgpu_py ${key}`) ? summary(found.get(`webgpu_py ${key}`)) : null;
-    for (const peer of peers.length ? peers : [null]) {
-      const theirs = peer && found.has(`${peer.name} ${key}`) ? summary(found.get(`${peer.name} ${key}`)) : null;
-      const notes = ['webgpu_py', peer?.name].filter((n) => failed.has(n)).map((n) => `${n}: ${failed.get(n)}`);
-      const length = Number(key.split('/').at(-1));
-      const done = key.includes('/first_token/') ? length : key.includes('/decode/') ? 1 : null;
-      await context.row({
-        suite, case: key, ours: 'webgpu_py', ours_ms: own?.ms ?? null,
-        peer: peer?.name ?? null, peer_version: peer && context.versions[peer.name.split(' ')[0]], peer_ms: theirs?.ms ?? null,
-        ratio: own && theirs ? theirs.ms / own.ms : null, share_of_limit: null,
-        ours_spread: own?.spread ?? null, peer_spread: theirs?.spread ?? null,
-        ...(done && { ours_per_s: own && (1000 * done) / own.ms, peer_per_s: theirs && (1000 * done) / theirs.ms }),
-        ...(peer && facts[peer.name]?.ran && { peer_ran: facts[peer.name].ran }),
-        ...(notes.length && { note: notes.join('; ') }),
-      });
-      await log(`${key}  ${own?.ms ?? '-'} ms  ${peer?.name ?? ''} ${theirs?.ms ?? '-'} ms`);
+// Answers of all engines in turns. The first compiles what is still to be compiled, and is left out
+// where there is time for others.
+async function answer(engines, length, shape, { name, tokens: count }, book, { software, quick }) {
+  const rounds = software ? 1 : quick ? 2 : 6;
+  for (let round = 0; round < rounds; round++) {
+    for (const engine of engines) {
+      const prompt = promptOf(length, shape.vocab_size);
+      const found = await book.attempt(engine.name, () => engine.generate(prompt, count));
+      if (!found || (!round && rounds > 1)) continue;
+      const { first_ms, decode_ms, tokens, crossings } = found;
+      book.add(engine.name, `${name}/first_token/${length}`, first_ms);
+      book.add(engine.name, `${name}/decode/${length}`, decode_ms / (tokens.length - 1));
+      if (crossings !== undefined) book.add(engine.name, `${name}/crossings_a_token`, crossings / (tokens.length - 1));
     }
   }
-  const extra = { [`${name}/crossings_a_token`]: crossings && median(crossings), [`${name}/dispatches_a_token`]: facts.webgpu_py?.dispatches, [`${name}/pipelines`]: facts.webgpu_py?.pipelines, [`${name}/pipelines_ms`]: facts.webgpu_py?.pipelines_ms };
-  for (const [key, value] of Object.entries(extra)) {
-    if (value === undefined || !keep(`${name}/load`)) continue;
-    await context.row({
-      suite: 'overhead', case: key, ours: 'webgpu_py', ours_ms: key.endsWith('_ms') ? value : null, peer: null, peer_version: null,
-      peer_ms: null, ratio: null, share_of_limit: null, value,
-    });
+}
+
+function rowOf(suite, key, peer, book, { versions }) {
+  const own = book.summary(OURS, key);
+  const theirs = peer ? book.summary(peer, key) : null;
+  const notes = [OURS, peer].filter((n) => book.failed.has(n)).map((n) => `${n}: ${book.failed.get(n)}`);
+  const [, kind, length] = key.split('/');
+  const tokens = { first_token: Number(length), decode: 1 }[kind];
+  return {
+    suite, case: key,
+    ours: OURS, ours_ms: own?.ms ?? null,
+    peer: peer ?? null, peer_version: peer ? versions[peer.split(' ')[0]] : null, peer_ms: theirs?.ms ?? null,
+    ratio: own && theirs ? theirs.ms / own.ms : null, share_of_limit: null,
+    ours_spread: own?.spread ?? null, peer_spread: theirs?.spread ?? null,
+    ...(tokens && { ours_per_s: own && (1000 * tokens) / own.ms, peer_per_s: theirs && (1000 * tokens) / theirs.ms }),
+    ...(book.facts[peer]?.ran && { peer_ran: book.facts[peer].ran }),
+    ...(notes.length && { note: notes.join('; ') }),
+  };
+}
+
+async function overheads(name, cases, book, context) {
+  const facts = book.facts[OURS];
+  if (!facts || !cases.includes(`${name}/load`)) return;
+  const crossings = book.summary(OURS, `${name}/crossings_a_token`);
+  const counted = [
+    ['dispatches_a_token', facts.dispatches], ['pipelines', facts.pipelines],
+    ...(crossings ? [['crossings_a_token', crossings.ms]] : []),
+  ];
+  const none = { peer: null, peer_version: null, peer_ms: null, ratio: null, share_of_limit: null };
+  for (const [what, value] of counted) {
+    await context.row({ suite: 'overhead', case: `${name}/${what}`, ours: OURS, ours_ms: null, ...none, value });
   }
+  await context.row({ suite: 'overhead', case: `${name}/pipelines_ms`, ours: OURS, ours_ms: facts.pipelines_ms, ...none });
 }
