@@ -103,6 +103,7 @@ async function openSource(source) {
   byId('error').hidden = byId('warning').hidden = true;
   byId('model-name').textContent = name;
   showView('');
+  hideTabs();
   stages.reset();
   setState('loading');
   try {
@@ -142,6 +143,11 @@ function showTabs(kind) {
   showView(/** @type {any} */ (fitting[0]).dataset.view);
 }
 
+// Without an open model there is nothing behind them.
+function hideTabs() {
+  for (const tab of document.querySelectorAll('#tabs button')) /** @type {any} */ (tab).hidden = true;
+}
+
 /** @param {string} view its name, or nothing */
 function showView(view) {
   root.dataset.view = view;
@@ -161,8 +167,8 @@ async function main() {
       showView(view);
       if (view === 'inside' && inside.empty) inside.look(FIRST_PROMPT);
     });
-    /** @type {any} */ (tab).hidden = true;
   }
+  hideTabs();
   const problem = deviceKind === 'cpu' ? null : await diagnose();
   if (problem) return fail(problem, undefined, slowWay());
   setUpPicker(openSource, root.dataset.model);

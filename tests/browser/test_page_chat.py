@@ -233,7 +233,7 @@ def test_models_and_settings_by_keyboard(browser, site, width):
         tab_to(one, "element.id === 'model-url'")
         page.keyboard.type(f"{site.url}/large.gguf")
         page.keyboard.press("Enter")
-        page.get_by_text(" left").wait_for()
+        page.get_by_text(" left").nth(1).wait_for()
         one.screenshot("loading", width, 740)
         tab_to(one, "element.id === 'cancel-load'")
         page.keyboard.press("Enter")
@@ -274,7 +274,7 @@ def test_progress_tells_bytes_and_time_and_can_be_cancelled(shared):
     shared.by("model-picker").click()
     page.get_by_label("An address").fill(f"{shared.server.url}/large.gguf")
     page.keyboard.press("Enter")
-    page.get_by_text(" left").wait_for()
+    page.get_by_text(" left").nth(1).wait_for()
     text = shared.by("progress").inner_text()
     assert "MB of 98.0 MB" in text
     page.get_by_role("button", name="Cancel").click()

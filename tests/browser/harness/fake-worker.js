@@ -35,6 +35,7 @@ const answer = {
     const name = source.url ?? source.file.name;
     if (name.includes('broken')) throw fail('FormatError', `${name}: begins with b'<!doctype'`);
     for (let loaded = 0; loaded <= 98e6; loaded += 14e6) {
+      if (name.includes('large')) self.postMessage({ kind: 'progress', id, progress: { stage: 'download', loaded: Math.min(1.4 * loaded + 10e6, 98e6), total: 98e6 } });
       self.postMessage({ kind: 'progress', id, progress: { stage: 'weights', loaded, total: 98e6 } });
       await wait(name.includes('large') ? 300 : 5);
       if (running.get(id)) throw fail('Cancelled', 'cancelled');

@@ -69,5 +69,10 @@ class WorkerHeap:
 
     def _received(self, event):
         message = json.loads(event["message"])
-        if message.get("id") in self._answers:
-            self._answers.pop(message["id"]).set_result(message["result"])
+        answer = self._answers.pop(message.get("id"), None)
+        if answer is None:
+            return
+        if "error" in message:
+            answer.set_exception(RuntimeError(message["error"]["message"]))
+        else:
+            answer.set_result(message["result"])
