@@ -10,9 +10,16 @@ const DTYPES = {
 
 /** A typed array with a shape; `dtype` where the array's own type does not say it (bool, float16). */
 export function array(data, shape = [data.length], dtype = DTYPES[data.constructor.name]) {
+  return checked({ dtype, shape: [...shape], data });
+}
+
+/** An array whose data fills its shape, as it should; a buffer that was moved away is empty. */
+export function checked(given) {
+  const { shape, data } = given;
   const numel = shape.reduce((product, n) => product * n, 1);
-  if (numel !== data.length) throw new WebGPUPyError('ShapeError', `${data.length} elements for the shape [${shape}], which holds ${numel}.`);
-  return { dtype, shape: [...shape], data };
+  if (numel === data.length) return given;
+  const hint = data.buffer.detached ? ' Its buffer was moved by an earlier run with `transfer`.' : '';
+  throw new WebGPUPyError('ShapeError', `${data.length} elements for the shape [${shape}], which holds ${numel}.${hint}`);
 }
 
 /** A dimension that may change from run to run, up to `max`. */

@@ -1,4 +1,5 @@
 // What an app holds of an open file or a built graph: typed arrays in, typed arrays out.
+import { checked } from './graph.js';
 
 /** Every open thing: it has a connection of its own, or the one it was given. */
 export class Opened {
@@ -28,7 +29,7 @@ export class Opened {
 export class Program extends Opened {
   /** Runs a method on arrays `{dtype, shape, data}` and numbers; its outputs are the same. */
   async run(inputs, { method = 'forward', signal, transfer } = {}) {
-    const { outputs } = await this.connection.call('run', { method, inputs, whole: true }, { signal, transfer: moved(inputs, transfer) });
+    const { outputs } = await this.connection.call('run', { method, inputs, whole: true }, { signal, transfer: prepared(inputs, transfer) });
     return outputs.map((output) => output.array ?? output.value);
   }
 
@@ -41,8 +42,8 @@ export class Program extends Opened {
 /** A graph on a device; made by `build`. */
 export class Session extends Opened {
   /** Runs on arrays by input name; the outputs by name. */
-  run(inputs, { signal, transfer } = {}) {
-    return this.connection.call('run', { inputs }, { signal, transfer: moved(Object.values(inputs), transfer) });
+  async run(inputs, { signal, transfer } = {}) {
+    return this.connection.call('run', { inputs }, { signal, transfer: prepared(Object.values(inputs), transfer) });
   }
 
   /** Milliseconds of build and last run. */
@@ -56,6 +57,8 @@ export class Session extends Opened {
   }
 }
 
-function moved(inputs, transfer) {
-  return transfer ? [...new Set(inputs.flatMap((input) => input?.data?.buffer ?? []))] : [];
+/** Checks the arrays among the inputs; the buffers that move with them. */
+function prepared(inputs, transfer) {
+  const arrays = inputs.filter((input) => ArrayBuffer.isView(input?.data)).map(checked);
+  return transfer ? [...new Set(arrays.map(({ data }) => data.buffer))] : [];
 }
