@@ -12,13 +12,20 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from .errors import FeatureMissing, LimitExceeded, NetworkError, VersionMismatch, error_of_code
+from .errors import (
+    FeatureMissing,
+    LimitExceeded,
+    NetworkError,
+    VersionMismatch,
+    WebGPUPyError,
+    error_of_code,
+)
 from .generation import GenerationOptions, Piece
 from .graph.limits import Limits
 from .graph.plan import PipelineSpec, Plan
 from .graph.values import Source
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 """What both halves must speak; changed with every change of the calls below."""
 
 
@@ -47,6 +54,11 @@ class Bridge(Protocol):
     limits: Limits
     features: frozenset[str]
     crossings: int
+
+    @property
+    def lost(self) -> bool:
+        """Whether the device is gone: every call but those that free ends in DeviceLost."""
+        ...
 
     async def create_buffers(self, nbytes: Sequence[int], labels: Sequence[str]) -> list[int]:
         """Zeroed storage buffers; all or none, OutOfMemory naming the first that failed."""
@@ -132,6 +144,11 @@ class BrowserBridge:
             )
         opened = (await settled(half.open(_to_js(options)))).to_py()
         return cls(half, opened, opened["device"])
+
+    @property
+    def lost(self) -> bool:
+        """See Bridge."""
+        return bool(self._half.isLost(self._device))
 
     async def create_buffers(self, nbytes: Sequence[int], labels: Sequence[str]) -> list[int]:
         """See Bridge."""
@@ -270,10 +287,11 @@ async def settled(promise: Awaitable[Any]) -> Any:
         raise _translated(error) from None
 
 
-def _translated(error: Any) -> BaseException:
+def _translated(error: Any) -> WebGPUPyError:
     code = getattr(error, "code", None)
     if not isinstance(code, str):
-        return cast(BaseException, error)
+        # What the browser itself threw: its own name says most.
+        code = str(getattr(error, "name", "JavaScript"))
     found, status = error_of_code(code, str(error.message)), getattr(error, "status", None)
     if isinstance(found, NetworkError) and isinstance(status, int):
         found.status = status

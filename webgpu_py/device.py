@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 from .bridge import Bridge
-from .errors import FeatureMissing
+from .errors import DeviceLost, FeatureMissing
 from .graph.limits import Limits
 from .graph.plan import PipelineKey, PipelineSpec
 
 DeviceKind = Literal["browser", "cpu", "native"]
+Reopen = Callable[[], Awaitable[Bridge]]
 
 
 class Device:
-    """What sessions run on; several sessions may share one."""
+    """What sessions run on; several sessions may share one.
 
-    def __init__(self, bridge: Bridge) -> None:
+    `reopen` asks for another bridge like this one; a device that an app handed over has none.
+    """
+
+    def __init__(self, bridge: Bridge, reopen: Reopen | None = None) -> None:
         self.bridge = bridge
+        self._reopen = reopen
+        self._turn = asyncio.Lock()
         self._pipelines: dict[PipelineKey, int] = {}
 
     @property
@@ -40,6 +47,27 @@ class Device:
         """Optional WebGPU features that were granted."""
         return self.bridge.features
 
+    @property
+    def lost(self) -> bool:
+        """Whether what is behind it is gone; `restart` brings another."""
+        return self.bridge.lost
+
+    async def restart(self) -> None:
+        """Put a new GPU device behind this one if it is lost; one that is not stays.
+
+        Sessions on the old one stay lost: build them again. Errors as of `request_device`, and
+        DeviceLost where the device was the app's own.
+        """
+        async with self._turn:
+            if not self.lost:
+                return
+            if self._reopen is None:
+                raise DeviceLost("the device was the app's own; load again with a new GPUDevice")
+            fresh = await self._reopen()
+            await self.bridge.close()
+            self._pipelines.clear()
+            self.bridge = fresh
+
     async def pipelines(self, specs: Mapping[PipelineKey, PipelineSpec]) -> dict[PipelineKey, int]:
         """Handles of compiled pipelines; each distinct one is compiled once a device."""
         new = {k: s for k, s in specs.items() if k not in self._pipelines}
@@ -61,7 +89,10 @@ async def request_device(kind: DeviceKind = "browser", **options: Any) -> Device
     if kind == "browser":
         from .bridge import BrowserBridge
 
-        return Device(await BrowserBridge.open(**options))
+        async def reopen() -> Bridge:
+            return await BrowserBridge.open(**options)
+
+        return Device(await reopen(), None if "device" in options else reopen)
     if kind == "cpu":
         from .backends.cpu import CpuBridge
 

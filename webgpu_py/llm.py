@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,7 @@ class LLM:
         self.context = decoder.context
         self.tokenizer = stored.tokenizer
         self._generator = generator
+        self._load: Callable[..., Awaitable[LLM]]
         self._stored = stored
         self._sources = sources
         self._template = stored.template
@@ -167,10 +169,10 @@ class LLM:
             try:
                 if hashed is not None and sha256 is not None:
                     await check_sha256(hashed, sha256)
-                generator = await make_generator(device, session, decoder, stored.tokenizer)
-                llm = cls(device, session, decoder, stored, generator, opened)
+                quantization: dict[str, Snr] = {}
                 if not isinstance(stored.weights, GGUFWeights):
-                    llm.quantization = await stored.weights.losses(session)
+                    quantization = await stored.weights.losses(session)
+                generator = await make_generator(device, session, decoder, stored.tokenizer)
             except BaseException:
                 session.close()
                 raise
@@ -178,6 +180,16 @@ class LLM:
             await give_up(opened, error)
             raise
         fetch_whole(opened)
+        llm = cls(device, session, decoder, stored, generator, opened)
+        llm.quantization = quantization
+        llm._load = partial(
+            cls.load,
+            source,
+            context=context,
+            quantize=quantize,
+            sha256=sha256,
+            progress=progress,
+        )
         llm.load_ms = 1e3 * (time.perf_counter() - started)
         return llm
 
@@ -252,6 +264,19 @@ class LLM:
     def memory(self) -> dict[str, int]:
         """Device bytes by kind."""
         return self.session.memory()
+
+    # -- end, and another beginning
+
+    async def restart(self) -> None:
+        """Load the same model again, in place: what to do after DeviceLost.
+
+        A lost device is replaced. The source is read again, in a browser from what it kept; the
+        same prompt gives the same greedy tokens as before. Errors as of `load`, after which the
+        model is closed and may be restarted once more.
+        """
+        self.close()
+        await self.device.restart()
+        vars(self).update(vars(await self._load(device=self.device)))
 
     def close(self) -> None:
         """Free everything on the device that this model holds."""

@@ -97,7 +97,7 @@ async def other_protocol():
 
 
 def test_a_half_of_another_protocol_is_refused_with_both_versions(gpu):
-    with pytest.raises(VersionMismatch, match="protocol 99, the Python half 1"):
+    with pytest.raises(VersionMismatch, match="protocol 99, the Python half 2"):
         gpu.call(other_protocol)
 
 

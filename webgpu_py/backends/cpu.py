@@ -25,6 +25,7 @@ class CpuBridge:
     """An executor without a GPU; see `webgpu_py.bridge.Bridge`."""
 
     kind = "cpu"
+    lost = False
 
     def __init__(self) -> None:
         self.info: dict[str, Any] = {

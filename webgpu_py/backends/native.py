@@ -47,6 +47,7 @@ class NativeBridge:
     """An executor on wgpu-py; see `webgpu_py.bridge.Bridge`."""
 
     kind = "native"
+    lost = False
 
     def __init__(self, device: Any) -> None:
         info = device.adapter.info

@@ -13,7 +13,7 @@ from .call import Call, Env
 from .constants import upload_constant
 from .limits import Limits
 from .lowering import Lowered, SessionSlots, lower
-from .memory import MemoryPlan, Upload, plan_memory, tensors_read
+from .memory import MemoryPlan, Slot, Upload, plan_memory, tensors_read
 from .plan import PipelineKey, Plan, encode, layout_transfers, specs_of
 from .shapes import DimsKey, dims_key
 from .values import GraphIR, Tensor, TensorSpec, ValueId
@@ -39,6 +39,8 @@ class Residence:
     def __init__(self, device: Device, graph: GraphIR, calls: list[Call], limits: Limits) -> None:
         self.device = device
         self.graph = graph
+        # Not whatever is behind the device by then: after a restart that knows none of these.
+        self.bridge = device.bridge
         self.memory: MemoryPlan = plan_memory(graph, calls)
         self.slots = SessionSlots(
             live=self._own(4 * (len(graph.values) + 4 * len(calls) + 4), "live words"),
@@ -98,7 +100,7 @@ class Residence:
         """Buffers for slots that have none yet (scratch may have been added by a variant)."""
         new = self.memory.slots[len(self._buffers) :]
         if new:
-            self._buffers += await self.device.bridge.create_buffers(
+            self._buffers += await self.bridge.create_buffers(
                 [s.nbytes for s in new], [s.label for s in new]
             )
 
@@ -127,14 +129,14 @@ class Residence:
         plan.calls = [c.with_env(env) for c in self._calls if c.index not in skipped]
         plan.env = env
         plan.symint_words = lowered.symint_words
-        return Variant(await self.device.bridge.load_plan(plan), plan, lowered)
+        return Variant(await self.bridge.load_plan(plan), plan, lowered)
 
     async def _pipelines(self, lowered: Lowered) -> dict[PipelineKey, int]:
         return await self.device.pipelines(specs_of([*lowered.once, *lowered.dispatches]))
 
     async def _prepack(self, lowered: Lowered, progress: Progress | None) -> None:
         """Upload every constant once; run the operators that only rearrange constants."""
-        bridge = self.device.bridge
+        bridge = self.bridge
         batches = self.memory.batches
         uploads = [*self.memory.uploads, *(u for b in batches for u in b.uploads)]
         total = sum(self.graph.constants[u.constant].spec.nbytes for u in uploads)
@@ -161,10 +163,15 @@ class Residence:
             plan.offset_of = self.memory.offset_of
             plan.env = lowered.env
             handle = await bridge.load_plan(plan)
-            await bridge.run(handle, np.empty(0, np.uint8))
-            bridge.destroy_plan(handle)
+            try:
+                await bridge.run(handle, np.empty(0, np.uint8))
+            finally:
+                bridge.destroy_plan(handle)
         await upload([u for u in self.memory.uploads if u.slot not in early])
-        self._destroy(transient=True)
+        self._free(lambda slot: slot.kind == "transient")
+        if uploads:
+            # What went wrong with one comes with the next answer, which should not be a user's.
+            await bridge.read(self._buffers[self.slots.fault], 0, 16)
 
     def _read_once(self) -> set[int]:
         """Slots that operators read which run at build."""
@@ -199,7 +206,7 @@ class Residence:
             )
         count = left if nbytes is None else nbytes
         offset += self.memory.offset_of.get(value_id, 0)
-        return await self.device.bridge.read(self._buffers[slot], offset, count)
+        return await self.bridge.read(self._buffers[slot], offset, count)
 
     def live_spec(self, env: Env, value_id: ValueId) -> TensorSpec:
         """A tensor's dtype and live dims."""
@@ -214,18 +221,16 @@ class Residence:
             kind: sum(s.nbytes for s in held if s.kind == kind)
             for kind in ("weights", "state", "activations")
         }
-        plan_nbytes = self.device.bridge.plan_nbytes
+        plan_nbytes = self.bridge.plan_nbytes
         found["plans"] = sum(plan_nbytes(v.handle) for v in self.variants.values())
         return found
 
     def leave(self) -> None:
         """Free everything."""
         for variant in self.variants.values():
-            self.device.bridge.destroy_plan(variant.handle)
-        self._destroy(transient=False)
+            self.bridge.destroy_plan(variant.handle)
+        self._free(lambda slot: True)
 
-    def _destroy(self, transient: bool) -> None:
+    def _free(self, chosen: Callable[[Slot], bool]) -> None:
         slots = zip(self._buffers, self.memory.slots, strict=False)
-        self.device.bridge.destroy_buffers(
-            [b for b, s in slots if (s.kind == "transient") == transient]
-        )
+        self.bridge.destroy_buffers([b for b, s in slots if chosen(s)])

@@ -126,7 +126,7 @@ class Session:
             arrays, env = self._bind(inputs)
             variant = await self._residence.variant(env)
             blob = self._blob(variant, arrays, env)
-            bridge = self.device.bridge
+            bridge = self._residence.bridge
             times: list[tuple[str, float]] = []
             if profile:
                 result, spent = await bridge.profile(variant.handle, blob)

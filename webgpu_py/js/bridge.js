@@ -2,10 +2,10 @@
 // Everything is addressed by integer handles; calls mirror webgpu_py/bridge.py one to one.
 
 /** What both halves must speak; changed with every change of the calls. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 export {WebGPUPyError} from './errors.js';
-export {close, diagnose, lose, open} from './device.js';
+export {close, diagnose, isLost, lose, open} from './device.js';
 export {
   addSource, createBuffers, destroyBuffers, discardSource, dropSource, fetchSource, openUrl, read, readSource, upload, verifiedSource, write,
 } from './buffers.js';

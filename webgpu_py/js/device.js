@@ -58,7 +58,9 @@ export async function open(options = {}) {
     delete requiredLimits.minSubgroupSize;
     delete requiredLimits.maxSubgroupSize;
     const requiredFeatures = USEFUL_FEATURES.filter((f) => adapter.features.has(f));
-    gpu = await adapter.requestDevice({requiredLimits, requiredFeatures});
+    gpu = await adapter.requestDevice({requiredLimits, requiredFeatures}).catch((error) => {
+      throw new WebGPUPyError('NoAdapter', `The adapter gives no device: ${error.message}. Try again; if that does not help, restart the browser or update the GPU driver.`);
+    });
   }
   const device = newHandle();
   const state = {
@@ -150,6 +152,11 @@ export async function close(device) {
 /** The state of a device that may be closed or lost: for freeing. */
 export function maybeState(device) {
   return devices.get(device);
+}
+
+/** Whether a device is lost or closed. */
+export function isLost(device) {
+  return Boolean(devices.get(device)?.lost ?? !devices.has(device));
 }
 
 /** Lose the device on purpose, as a driver reset would. For tests. */

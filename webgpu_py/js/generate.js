@@ -32,6 +32,7 @@ class Generator {
   }
 
   destroy() {
+    this.closed = true;
     for (const staging of this.spare.splice(0)) staging.destroy();
   }
 
@@ -72,10 +73,15 @@ class Generator {
   }
 
   async result(staging) {
-    await orLost(this.state, staging.mapAsync(1));
-    const words = new Int32Array(staging.getMappedRange().slice(0));
-    staging.unmap();
-    this.spare.push(staging);
+    let words;
+    try {
+      await orLost(this.state, staging.mapAsync(1));
+      words = new Int32Array(staging.getMappedRange().slice(0));
+      staging.unmap();
+      if (!this.closed) this.spare.push(staging);
+    } finally {
+      if (!words || this.closed) staging.destroy();
+    }
     raiseUncaptured(this.state);
     if (words[2]) throw new WebGPUPyError('IndexOutOfRange', `node ${words[2] - 1}: an index at position ${words[3]} is out of range`);
     return {token: words[0], logprob: new Float32Array(words.buffer)[1]};
@@ -218,6 +224,10 @@ class Request {
       if (this.cancelled) this.finishReason = 'cancelled';
       const rest = this.finishReason === 'stop' && !text.stopped ? text.flush() : '';
       if (rest) yield {tokens: [], text: rest, logprobs: [], top: []};
+    } catch (error) {
+      // Which rows were written is anybody's guess now.
+      generator.cached = [];
+      throw error;
     } finally {
       // Steps that were submitted ahead write rows past the stop: they count as unwritten.
       await Promise.allSettled(inFlight);
