@@ -190,7 +190,8 @@ export async function profile(device, handle, blob) {
 }
 
 export function stats(device) {
-  const state = stateOf(device);
+  // What a lost device holds has to be freed too.
+  const state = maybeState(device) ?? stateOf(device);
   let nbytes = 0;
   for (const buffer of state.buffers.values()) nbytes += buffer.size;
   for (const plan of state.plans.values()) nbytes += plan.nbytes;
