@@ -150,13 +150,15 @@ def _geometric(rows: Mapping[str, Row]) -> str:
 
 
 def _spreads(rows: Collection[Row]) -> str:
-    """What the medians hide: (largest - smallest) / median of a case's samples."""
+    """(largest - smallest) / median of a case's samples, where there is more than one."""
     told = []
     for whose in ("ours", "peer"):
-        found = sorted(r[f"{whose}_spread"] for r in rows if r.get(f"{whose}_spread") is not None)
+        found = sorted(r[f"{whose}_spread"] for r in rows if r.get(f"{whose}_spread"))
         if found:
             told.append(f"{whose} {100 * median(found):.0f} %, at most {100 * found[-1]:.0f} %")
-    return f"Spread of a case's samples, as a median over cases: {'; '.join(told) or 'unknown'}.\n"
+    if not told:
+        return "Every case has one sample, so nothing is known of its spread.\n"
+    return f"Spread of a case's samples, as a median over cases: {'; '.join(told)}.\n"
 
 
 # -- models and overheads
