@@ -5,6 +5,8 @@ import itertools
 import json
 
 EVERY_S = 0.05
+ANSWER_S = 60
+"""A worker answers between two of its tasks, and compiling or planning may be one."""
 
 
 class WorkerHeap:
@@ -33,6 +35,7 @@ class WorkerHeap:
         return self.thread.call(lambda: self._sample(collect=True))
 
     def peak(self):
+        assert not self._task.done(), "the samples ended early"
         return max(self.samples)
 
     async def _attach(self):
@@ -65,7 +68,8 @@ class WorkerHeap:
         await self._cdp.send(
             "Target.sendMessageToTarget", {"sessionId": session, "message": message}
         )
-        return await answer
+        async with asyncio.timeout(ANSWER_S):
+            return await answer
 
     def _received(self, event):
         message = json.loads(event["message"])
