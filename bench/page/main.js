@@ -73,8 +73,9 @@ async function modelPeers(suite, context) {
   const others = [['wllama', wllamaModel], ['transformers', transformersModel]];
   for (const [name, make] of suite === 'model' ? others : []) {
     if (!(await hasPeer(name))) continue;
-    context.versions[name] = (await (await fetch(`peers/${name}/version`)).text()).trim();
-    peers.push(make());
+    const peer = make();
+    context.versions[peer.name] = (await (await fetch(`peers/${name}/version`)).text()).trim();
+    peers.push(peer);
   }
   return peers;
 }

@@ -23,7 +23,7 @@ function filesOf(shape, context) {
 export function transformersModel() {
   let library, model;
   return {
-    name: 'transformers',
+    name: 'transformers.js',
 
     async load(shape, { context }) {
       library = await import(`${FOLDER}transformers.min.js`);
