@@ -25,6 +25,7 @@ from .errors import (
     WrongNumbers,
 )
 from .graph.builder import Graph, Var, dim
+from .graph.custom import Launch, kernel
 from .graph.operator import operator_names
 from .graph.session import Session
 from .program import Program, load
@@ -48,6 +49,7 @@ __all__ = [
     "Heatmap",
     "IndexOutOfRange",
     "InsecureContext",
+    "Launch",
     "LimitExceeded",
     "NetworkError",
     "NoAdapter",
@@ -64,6 +66,7 @@ __all__ = [
     "WebGPUPyError",
     "WrongNumbers",
     "dim",
+    "kernel",
     "load",
     "operator_names",
     "request_device",

@@ -1,6 +1,6 @@
 """What the operator tests saw work: operator, device, dtypes, live shapes."""
 
-from webgpu_py import operator_names
+from webgpu_py.graph.operator import operator_index
 
 DEVICES = ("browser", "cpu", "native")
 HEAD = """# What runs, as the tests saw it
@@ -26,7 +26,7 @@ def record(op, device, dtypes, live):
 
 def document():
     """FEATURES.md."""
-    names = operator_names()
+    names = sorted(operator_index())
     tested = [n for n in names if n in _seen]
     lines = [HEAD, f"{len(tested)} of {len(names)} operators have been seen to work.\n\n"]
     lines.append("| operator | devices | dtypes | live |\n|---|---|---|---|\n")

@@ -71,7 +71,8 @@ def executed(path):
 
 def test_there_is_a_notebook_for_each_task():
     names = {path.stem for path in NOTEBOOKS}
-    assert {"hello_graph", "quantize_and_compare", "chat", "open_a_program"} <= names
+    tasks = {"hello_graph", "quantize_and_compare", "write_a_kernel", "chat", "open_a_program"}
+    assert tasks <= names
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
@@ -92,3 +93,11 @@ def test_quantizing_loses_what_four_bits_lose(on_cpu):
     exact = names["packed"].snr_db
     assert 18 < exact < 25 and names["found"]["absmax"].snr_db < exact
     assert abs(names["loss"] - exact) < 1.5
+
+
+def test_the_kernel_of_ones_own_is_what_its_reference_says(on_cpu):
+    names, shown = executed(ROOT / "examples/notebooks/write_a_kernel.ipynb")
+    s = np.sin(names["x"].astype(np.float64))
+    expected = s * np.tanh(np.log(np.sqrt(1 + np.exp(2 * s))))
+    np.testing.assert_allclose(names["out"]["y"], expected, rtol=1e-5, atol=1e-6)
+    assert len(shown) == 2 and "my.mish" in shown[0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DtypeError, ShapeError, UnsupportedOperator
 from .call import Call, Env
-from .operator import find_operator, operator_names
+from .operator import find_operator, operator_index
 from .session import Session
 from .shapes import infer_into, maximal
 from .values import (
@@ -247,7 +247,7 @@ def helper_names() -> dict[str, str]:
     ExecuTorch; the helpers of those names are the tensor operators, `sym_add` ... the symbolic.
     """
     stems: dict[str, list[str]] = {}
-    for name in operator_names():
+    for name in sorted(operator_index()):
         parts = name.split(".")
         if len(parts) == 1:
             stems.setdefault(f"sym_{name}", []).append(name)

@@ -111,11 +111,13 @@ def parse_kernel(name: str, wgsl: str) -> Kernel:
     return Kernel(name, wgsl, tuple(bindings), fields, nbytes, frozenset(_OVERRIDE.findall(wgsl)))
 
 
+def with_libraries(text: str) -> str:
+    """A kernel's text, and after it the libraries that its `//! lib:` lines name."""
+    libs = [lib.strip() for line in _LIB.findall(text) for lib in line.split(",")]
+    return "\n".join([text, *(asset_text(f"wgsl/lib/{lib}.wgsl") for lib in libs)])
+
+
 @cache
 def load_kernel(name: str) -> Kernel:
     """The kernel `wgsl/<name>.wgsl` with the libraries it names."""
-    text = asset_text(f"wgsl/{name}.wgsl")
-    libs = [lib.strip() for line in _LIB.findall(text) for lib in line.split(",")]
-    return parse_kernel(
-        name, "\n".join([text, *(asset_text(f"wgsl/lib/{lib}.wgsl") for lib in libs)])
-    )
+    return parse_kernel(name, with_libraries(asset_text(f"wgsl/{name}.wgsl")))

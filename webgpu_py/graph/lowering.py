@@ -112,28 +112,28 @@ class Lowering:
 
     def dispatch(
         self,
-        kernel: str,
+        kernel: str | Kernel,
         bind: Mapping[str, Operand],
         params: Mapping[str, Number],
         groups: int | tuple[int, int] | tuple[int, int, int],
         constants: Mapping[str, float] | None = None,
     ) -> None:
-        """Add a dispatch of `wgsl/<kernel>.wgsl`.
+        """Add a dispatch of `wgsl/<kernel>.wgsl`, or of a kernel that is parsed already.
 
         `bind` gives an operand for every storage variable by name (None binds 16 zero bytes);
         `params` every field of Params except `node`; an integer `groups` is folded to 2-D.
         """
-        found = load_kernel(kernel)
+        found = load_kernel(kernel) if isinstance(kernel, str) else kernel
         constants = constants or {}
         unknown = set(constants) - found.overrides
         if unknown:
-            raise KeyError(f"kernel {kernel} has no override {sorted(unknown)}")
+            raise KeyError(f"kernel {found.name} has no override {sorted(unknown)}")
         values = dict(params)
         if any(f.name == "node" for f in found.fields):
             values["node"] = self._call.index
-        grid = self._grid(kernel, groups)
+        grid = self._grid(found.name, groups)
         if 0 in grid:
-            raise self._call.error(LimitExceeded, f"{kernel}: grid {grid} has a zero dimension")
+            raise self._call.error(LimitExceeded, f"{found.name}: grid {grid} has a zero dimension")
         dispatch = Dispatch(
             found,
             tuple(sorted((k, float(v)) for k, v in constants.items())),
@@ -141,7 +141,7 @@ class Lowering:
             found.pack(values),
             grid,
             self._call.index,
-            f"{self._call.name} {kernel}",
+            f"{self._call.name} {found.name}",
         )
         once = self._call.index in self._memory.once
         (self._lowered.once if once else self._lowered.dispatches).append(dispatch)

@@ -125,6 +125,16 @@ def operator(*signatures: str) -> Callable[[T], T]:
     return register
 
 
+def register(made: Operator) -> None:
+    """Make a user's operator known; one the user declared before under that name is replaced."""
+    if "." not in made.name or made.name in operator_index():
+        raise UnsupportedOperator(
+            f"{made.name!r} can't be declared: a name of your own has a namespace that this "
+            "package does not use, as in 'my.op'"
+        )
+    _OPERATORS[made.name] = made
+
+
 @cache
 def operator_index() -> dict[str, str]:
     """Operator name -> module in `webgpu_py.ops`, read from the decorators' text.

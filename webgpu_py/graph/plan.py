@@ -23,8 +23,8 @@ class PipelineSpec:
 
     @property
     def key(self) -> PipelineKey:
-        """Equal for equal pipelines; -0.0 counts as 0.0."""
-        return self.kernel.name, tuple((k, v + 0.0) for k, v in self.constants)
+        """Equal for equal pipelines: by text, as a name may be declared anew; -0.0 is 0.0."""
+        return self.kernel.wgsl, tuple((k, v + 0.0) for k, v in self.constants)
 
 
 @dataclass(frozen=True, slots=True)

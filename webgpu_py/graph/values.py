@@ -53,6 +53,11 @@ class TensorSpec:
     dims: tuple[int, ...]
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """`dims`, by NumPy's name."""
+        return self.dims
+
+    @property
     def numel(self) -> int:
         """Elements; 1 for rank 0."""
         return prod(self.dims)

@@ -11,7 +11,7 @@ export async function createPipelines(device, kernels) {
   const state = stateOf(device);
   const modules = new Map();
   const pending = kernels.map(async (kernel) => {
-    if (!modules.has(kernel.name)) modules.set(kernel.name, state.gpu.createShaderModule({code: kernel.wgsl, label: kernel.name}));
+    if (!modules.has(kernel.wgsl)) modules.set(kernel.wgsl, state.gpu.createShaderModule({code: kernel.wgsl, label: kernel.name}));
     const layout = state.gpu.createBindGroupLayout({
       label: kernel.name,
       entries: kernel.bindings.map(([binding, access]) => ({binding, visibility: 4, buffer: {type: LAYOUT_TYPES[access]}})),
@@ -20,11 +20,12 @@ export async function createPipelines(device, kernels) {
       return await state.gpu.createComputePipelineAsync({
         label: kernel.name,
         layout: state.gpu.createPipelineLayout({bindGroupLayouts: [layout]}),
-        compute: {module: modules.get(kernel.name), entryPoint: 'main', constants: kernel.constants},
+        compute: {module: modules.get(kernel.wgsl), entryPoint: 'main', constants: kernel.constants},
       }).then((pipeline) => ({pipeline, layout}));
     } catch (error) {
-      const info = await modules.get(kernel.name).getCompilationInfo();
-      const lines = info.messages.map((m) => `${kernel.name}.wgsl:${m.lineNum}:${m.linePos} ${m.message}`);
+      const info = await modules.get(kernel.wgsl).getCompilationInfo();
+      const text = kernel.wgsl.split('\n');
+      const lines = info.messages.map((m) => `${kernel.name}.wgsl:${m.lineNum}:${m.linePos} ${m.message} in \`${(text[m.lineNum - 1] ?? '').trim()}\``);
       throw new WebGPUPyError('WebGPUPyError', `pipeline ${kernel.name}: ${[error.message, ...lines].join('; ')}`);
     }
   });
