@@ -104,7 +104,8 @@ def _kernels(result: Result) -> str:
         tables.setdefault(operator, {}).setdefault(shape, {})[size] = row
     peers = sorted({f"{r['peer']} {r['peer_version']}" for r in rows.values() if r["ratio"]})
     lines = ["### Kernels\n", "Microseconds of ours; ratio to the fastest of "]
-    lines[-1] += f"{', '.join(peers) or 'no peer'}; share of the limit.\n"
+    lines[-1] += f"{', '.join(peers) or 'no peer'}; share of the limit. "
+    lines[-1] += "An empty cell was not measured.\n"
     for operator, shapes in tables.items():
         sizes = sorted({size for by_size in shapes.values() for size in by_size})
         lines.append(f"| {operator} | " + " | ".join(map(str, sizes)) + " |")
@@ -121,7 +122,7 @@ def _kernels(result: Result) -> str:
 
 def _shape_name(shape: str) -> str:
     shape = shape.rstrip("/")
-    return re.sub(r"/?m$", "", shape) or shape
+    return "vocabulary" if shape == "v" else re.sub(r"/?m$", "", shape)
 
 
 def _cell(row: Row | None) -> str:
