@@ -92,6 +92,8 @@ interface Opened {
   readonly name: string;
   memory(): Promise<Memory>;
   device(): Promise<DeviceInfo>;
+  /** Opens the same again, in place, after DeviceLost: on a new device, and in a new worker where that is gone. */
+  restart(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<void>;
   /** Frees the model, the device and the worker. */
   close(): void;
 }
@@ -167,6 +169,7 @@ export class LanguageModel implements Opened {
   look(prompt: string): Promise<Look>;
   memory(): Promise<Memory>;
   device(): Promise<DeviceInfo>;
+  restart(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<void>;
   close(): void;
 }
 
@@ -209,6 +212,7 @@ export class Program implements Opened {
   reset(): Promise<void>;
   memory(): Promise<Memory>;
   device(): Promise<DeviceInfo>;
+  restart(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<void>;
   close(): void;
 }
 
@@ -261,6 +265,7 @@ export class Session implements Opened {
   reset(): Promise<void>;
   memory(): Promise<Memory>;
   device(): Promise<DeviceInfo>;
+  restart(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<void>;
   close(): void;
 }
 

@@ -16,13 +16,16 @@ export async function load(source, options = {}) {
   const name = given.url ?? given.file?.name ?? 'files';
   const packages = isProgram(name) ? [] : [...LANGUAGE_PACKAGES];
   const args = { source: given, sha256: options.sha256, options: { context: options.context } };
-  const [connection, opened] = await connected('open', args, packages, options);
-  return opened.kind === 'program' ? new Program(connection, opened) : new LanguageModel(connection, opened);
+  const open = (/** @type {any} */ more) => connected('open', args, packages, { ...options, ...more });
+  const [connection, opened] = await open();
+  return opened.kind === 'program' ? new Program(connection, opened, open) : new LanguageModel(connection, opened, open);
 }
 
 /** Puts a graph onto a device. */
 export async function build(graph, options = {}) {
-  return new Session(...(await connected('build', { steps: graph.steps }, [], options)));
+  const open = (/** @type {any} */ more) => connected('build', { steps: graph.steps }, [], { ...options, ...more });
+  const [connection, opened] = await open();
+  return new Session(connection, opened, open);
 }
 
 /** Calls a method that opens something, on the connection that was given or a new one. */

@@ -4,9 +4,9 @@ import { Opened } from './sessions.js';
 
 /** A language model; made by `load`. */
 export class LanguageModel extends Opened {
-  constructor(connection, info) {
-    super(connection, info);
-    const stream = (method, what) => (given, { signal, ...options } = {}) => new Stream(connection, method, { [what]: given, options }, signal);
+  constructor(connection, info, open) {
+    super(connection, info, open);
+    const stream = (method, what) => (given, { signal, ...options } = {}) => new Stream(this.connection, method, { [what]: given, options }, signal);
     /** Answers a conversation of {role, content}. */
     this.chat = Object.assign(stream('chat', 'messages'), { completions: completions(this) });
     /** Continues a raw prompt, a text or token ids. */

@@ -3,10 +3,23 @@ import { checked } from './graph.js';
 
 /** Every open thing: it has a connection of its own, or the one it was given. */
 export class Opened {
-  constructor(connection, info) {
+  #open;
+
+  constructor(connection, info, open) {
     this.connection = connection;
     this.info = info;
     this.name = info.name;
+    this.#open = open;
+  }
+
+  /**
+   * Opens the same again, in place, after DeviceLost: on a new device, and in a new worker where that is gone.
+   * What the browser has kept is not downloaded again.
+   */
+  async restart({ signal, onProgress } = {}) {
+    const connection = this.connection.gone ? undefined : this.connection;
+    const [to, info] = await this.#open({ signal, connection, ...(onProgress && { onProgress }) });
+    Object.assign(this, { connection: to, info });
   }
 
   /** GPU bytes by kind, and the Python heap. */

@@ -87,8 +87,6 @@ class Service:
         except asyncio.CancelledError:
             return _encoded({"error": {"code": Cancelled.code, "message": "cancelled"}})
         except Exception as error:
-            if isinstance(error, DeviceLost):
-                self._device = None
             return _encoded({"error": _described(error)})
         finally:
             del self._running[id]
@@ -130,6 +128,7 @@ class Service:
     async def _granted(self, kind: Any) -> Device:
         if self._device is None:
             self._device = await request_device(kind)
+        await self._device.restart()
         return self._device
 
     async def open(self, args: dict[str, Any], call: Call) -> dict[str, Any]:

@@ -143,6 +143,31 @@ def test_errors_carry_their_code(scripted):
     ]
 
 
+def test_restart_opens_the_same_again_in_place(scripted):
+    found = run(
+        scripted,
+        """const stages = new Set();
+        const llm = await client.load('models/a.gguf', {context: 99});
+        const first = llm.connection, ask = {role: 'user', content: 'say: still here'};
+        setTimeout(() => first.worker.terminate(), 50);
+        const lost = await llm.chat([{role: 'user', content: 'slow'}]).text().catch((e) => e.code);
+        await llm.restart({onProgress: ({stage}) => stages.add(stage)});
+        const second = llm.connection, text = await llm.chat([ask]).text();
+        await llm.restart();
+        const kept = llm.connection === second, again = await llm.chat([ask]).text();
+        llm.close();
+        return {lost, stages: [...stages], text, again, kept, new: first !== second};""",
+    )
+    assert found == {
+        "lost": "DeviceLost",
+        "stages": ["python", "weights"],
+        "text": "still here",
+        "again": "still here",
+        "kept": True,
+        "new": True,
+    }
+
+
 def test_missing_webgpu_rejects_before_a_worker_starts(browser, scripted):
     one = Visit(browser, scripted.server)
     try:

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from faults import FaultyBridge
 from tiny_folder import files
-from webgpu_py.device import request_device
+from webgpu_py.backends.cpu import CpuBridge
+from webgpu_py.device import Device, request_device
 from webgpu_py.errors import DeviceLost, DtypeError, ShapeError, UnsupportedModel
 from webgpu_py.formats.pte_records import PteTensor
 from webgpu_py.page import Call, Service, _decoded, _encoded
@@ -75,11 +77,17 @@ def test_a_lost_device_is_requested_anew_by_the_next_open():
 
     async def scene():
         service = Service()
-        before = await service._granted("cpu")
+        bridge = FaultyBridge()
+        service._device = Device(bridge, new_bridge)
         service._opened = Lost()
         text, _ = await service.call(1, "look", "{}", [], print)
+        assert (await service._granted("cpu")).bridge is bridge
+        bridge.lost = True
         await service.close()
-        return json.loads(text)["error"]["code"], before is await service._granted("cpu")
+        return json.loads(text)["error"]["code"], (await service._granted("cpu")).lost
+
+    async def new_bridge():
+        return CpuBridge()
 
     assert asyncio.run(scene()) == ("DeviceLost", False)
 
