@@ -8,15 +8,18 @@ override columns: u32 = 1u; // at most 4: head dimensions up to 256
 
 const ROWS: u32 = 32u;
 const KEYS: u32 = 64u;
-// Rows of a tile are 65 vec4 apart, so that lanes that store a column hit different banks.
-const PITCH: u32 = 65u;
+const QUADS: u32 = 8u; // vec4 of a key that are multiplied at a time
 
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 
-var<workgroup> q_tile: array<vec4<f32>, 128>; // [row][4]; then one vec4 a thread to reduce
-var<workgroup> kv_tile: array<vec4<f32>, 260>; // keys [4][PITCH], then values [key][vec4]
+// Keys [key][QUADS], `slot` spreading them over the memory banks; then one vec4 a thread to reduce;
+// then values [key][vec4].
+var<workgroup> kv_tile: array<vec4<f32>, 512>;
 var<workgroup> weights: array<vec4<f32>, 512>; // [4 rows][key], a vec4 is 4 rows
 
+fn slot(key: u32, quad: u32) -> u32 {
+    return key * QUADS + (quad ^ (key & 7u));
+}
 
 @compute @workgroup_size(128)
 fn main(
@@ -38,19 +41,20 @@ fn main(
     let mask_at = mask_base(stream);
     let tx = lane % 16u;
     let ty = lane / 16u;
-    let q_base = row_base(stream, min(first_row + lane / 4u, last_row));
     var rows: vec4<u32>;
+    var q_base: vec4<u32>;
     var seen_from: vec4<u32>;
     var seen_to: vec4<u32>;
     for (var i = 0u; i < 4u; i++) {
         rows[i] = min(first_row + 4u * ty + i, last_row);
+        q_base[i] = row_base(stream, rows[i]);
         let seen = row_keys(rows[i]);
         seen_from[i] = seen.x;
         seen_to[i] = seen.y;
     }
 
     let vectors = 16u * columns;
-    let value_keys = 16u / select(columns, 4u, columns > 2u);
+    let value_keys = 32u / select(columns, 4u, columns > 2u);
     var row_max = vec4(EXCLUDED);
     var row_sum = vec4<f32>();
     var sums0: array<vec4<f32>, 4>;
@@ -61,30 +65,26 @@ fn main(
     for (var tile = keys.x; tile < keys.y; tile += KEYS) {
         // Zeroed by hand: SwiftShader keeps what a bare declaration had the last time round.
         var s = array<vec4<f32>, 4>();
-        for (var d = 0u; d < params.dim; d += 16u) {
+        for (var d = 0u; d < params.dim; d += 4u * QUADS) {
             workgroupBarrier();
-            let q_d = d + 4u * (lane % 4u);
-            q_tile[lane] = vec4<f32>();
-            if (q_d < params.dim) {
-                q_tile[lane] = query4(q_base, q_d);
-            }
-            for (var i = lane; i < 4u * KEYS; i += 128u) {
-                let key = tile + i / 4u;
-                let k_d = d + 4u * (i % 4u);
+            for (var n = 0u; n < 4u; n++) {
+                let i = lane + 128u * n;
+                let key = tile + i / QUADS;
+                let k_d = d + 4u * (i % QUADS);
                 var k4 = vec4<f32>();
                 if (key < keys.y && k_d < params.dim) {
                     k4 = key4(base + key * params.kv_token, k_d);
                 }
-                kv_tile[i % 4u * PITCH + i / 4u] = k4;
+                kv_tile[slot(i / QUADS, i % QUADS)] = k4;
             }
             workgroupBarrier();
-            for (var e = 0u; e < 4u; e++) {
-                let q0 = q_tile[16u * ty + e];
-                let q1 = q_tile[16u * ty + 4u + e];
-                let q2 = q_tile[16u * ty + 8u + e];
-                let q3 = q_tile[16u * ty + 12u + e];
+            for (var e = 0u; e < QUADS && d + 4u * e < params.dim; e++) {
+                let q0 = query4(q_base.x, d + 4u * e);
+                let q1 = query4(q_base.y, d + 4u * e);
+                let q2 = query4(q_base.z, d + 4u * e);
+                let q3 = query4(q_base.w, d + 4u * e);
                 for (var j = 0u; j < 4u; j++) {
-                    let k4 = kv_tile[e * PITCH + tx + 16u * j];
+                    let k4 = kv_tile[slot(tx + 16u * j, e)];
                     s[j] += vec4(dot(q0, k4), dot(q1, k4), dot(q2, k4), dot(q3, k4));
                 }
             }
@@ -104,10 +104,10 @@ fn main(
             most = max(most, found);
         }
         workgroupBarrier();
-        q_tile[lane] = most;
+        kv_tile[lane] = most;
         workgroupBarrier();
         for (var t = 0u; t < 16u; t++) {
-            most = max(most, q_tile[16u * ty + t]);
+            most = max(most, kv_tile[16u * ty + t]);
         }
         let fade = exp(row_max - most);
         row_max = most;
@@ -150,11 +150,11 @@ fn main(
     }
 
     workgroupBarrier();
-    q_tile[lane] = row_sum;
+    kv_tile[lane] = row_sum;
     workgroupBarrier();
     var total = vec4<f32>();
     for (var t = 0u; t < 16u; t++) {
-        total += q_tile[16u * ty + t];
+        total += kv_tile[16u * ty + t];
     }
     let share = select(vec4<f32>(), 1.0 / total, total > vec4<f32>());
     for (var n = 0u; n < columns; n++) {

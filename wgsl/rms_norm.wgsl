@@ -1,5 +1,5 @@
 //! lib: grid, reduce
-// A workgroup normalizes one row; its lanes stride over the row.
+// A workgroup normalizes one row; its lanes stride over the row, a vec4 each where rows are whole.
 
 struct Params {
     rows: u32,
@@ -7,9 +7,11 @@ struct Params {
     eps: f32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read> weight: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+override whole: bool = false;
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> weight: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(10) var<uniform> params: Params;
 
 @compute @workgroup_size(wg_size)
@@ -23,14 +25,29 @@ fn main(
         return;
     }
     let base = row * params.width;
+    let vectors = params.width / 4u;
     var squares = 0.0;
-    for (var i = lane; i < params.width; i += wg_size) {
-        let v = x[base + i];
-        squares += v * v;
+    if (whole) {
+        for (var i = lane; i < vectors; i += wg_size) {
+            let v = x[base / 4u + i];
+            squares += dot(v, v);
+        }
+    } else {
+        for (var i = lane; i < params.width; i += wg_size) {
+            let v = x[(base + i) / 4u][(base + i) % 4u];
+            squares += v * v;
+        }
     }
     let mean = workgroup_sum(lane, squares) / f32(params.width);
     let scale = inverseSqrt(mean + params.eps);
+    if (whole) {
+        for (var i = lane; i < vectors; i += wg_size) {
+            y[base / 4u + i] = x[base / 4u + i] * scale * weight[i];
+        }
+        return;
+    }
     for (var i = lane; i < params.width; i += wg_size) {
-        y[base + i] = x[base + i] * scale * weight[i];
+        let at = base + i;
+        y[at / 4u][at % 4u] = x[at / 4u][at % 4u] * scale * weight[i / 4u][i % 4u];
     }
 }

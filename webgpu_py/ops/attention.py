@@ -20,7 +20,7 @@ from ..graph.lowering import Lowering, Operand
 
 Route = Literal["tile", "split"]
 
-TILE_WIDTH, TILE_ROWS, TILE_DIM = 128, 32, 256
+TILE_WIDTH, TILE_ROWS, TILE_DIM, TILE_STORAGE = 128, 32, 256, 16384
 SPLIT_WIDTH, SPLIT_ROWS, SPLIT_KEYS = 64, 8, 64
 MASKED = -1e30
 
@@ -51,7 +51,11 @@ class Geometry:
 
 def route(g: Geometry, limits: Limits) -> Route:
     """Few rows split the keys among workgroups, many rows share each tile of keys."""
-    fits = limits.workgroup_width(TILE_WIDTH) == TILE_WIDTH and g.dim <= TILE_DIM
+    fits = (
+        limits.workgroup_width(TILE_WIDTH) == TILE_WIDTH
+        and limits.max_compute_workgroup_storage_size >= TILE_STORAGE
+        and g.dim <= TILE_DIM
+    )
     return "tile" if fits and g.rows > TILE_ROWS and g.tokens > 4 else "split"
 
 

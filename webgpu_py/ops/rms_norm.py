@@ -17,13 +17,13 @@ def lower_rms_norm(
 ) -> None:
     """Dispatch y = rms_norm(x) for x of rows of `width` elements."""
     # On the CPU rows are enough to occupy every core, and a barrier costs more than it saves.
-    lanes = 4 if out.software else 256 if width > 512 else 64
+    lanes = 4 if out.software else 256 if width > 2048 else 128
     out.dispatch(
         "rms_norm",
         {"x": x, "weight": weight, "y": y},
         {"rows": rows, "width": width, "eps": eps},
         rows,
-        {"wg_size": out.width(lanes)},
+        {"whole": width % 4 == 0, "wg_size": out.width(lanes)},
     )
 
 

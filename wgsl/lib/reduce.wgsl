@@ -1,29 +1,44 @@
-// Workgroup-wide sum and maximum by a tree: every lane must call it, in uniform control flow.
-// wg_size is a power of two.
+// Workgroup-wide sum and maximum: every lane must call it, in uniform control flow. Two steps of up
+// to 16 terms each, since a barrier costs more than a few additions.
+const REDUCE_FIRST: u32 = 16u;
+
 var<workgroup> reduce_lanes: array<f32, wg_size>;
+var<workgroup> reduce_first: array<f32, REDUCE_FIRST>;
 
 fn workgroup_sum(lane: u32, value: f32) -> f32 {
     workgroupBarrier();
     reduce_lanes[lane] = value;
     workgroupBarrier();
-    for (var step = wg_size / 2u; step > 0u; step /= 2u) {
-        if (lane < step) {
-            reduce_lanes[lane] += reduce_lanes[lane + step];
+    if (lane < REDUCE_FIRST) {
+        var sum = 0.0;
+        for (var i = lane; i < wg_size; i += REDUCE_FIRST) {
+            sum += reduce_lanes[i];
         }
-        workgroupBarrier();
+        reduce_first[lane] = sum;
     }
-    return reduce_lanes[0];
+    workgroupBarrier();
+    var total = 0.0;
+    for (var i = 0u; i < min(REDUCE_FIRST, wg_size); i++) {
+        total += reduce_first[i];
+    }
+    return total;
 }
 
 fn workgroup_max(lane: u32, value: f32) -> f32 {
     workgroupBarrier();
     reduce_lanes[lane] = value;
     workgroupBarrier();
-    for (var step = wg_size / 2u; step > 0u; step /= 2u) {
-        if (lane < step) {
-            reduce_lanes[lane] = max(reduce_lanes[lane], reduce_lanes[lane + step]);
+    if (lane < REDUCE_FIRST) {
+        var most = value;
+        for (var i = lane; i < wg_size; i += REDUCE_FIRST) {
+            most = max(most, reduce_lanes[i]);
         }
-        workgroupBarrier();
+        reduce_first[lane] = most;
     }
-    return reduce_lanes[0];
+    workgroupBarrier();
+    var most = reduce_first[0];
+    for (var i = 1u; i < min(REDUCE_FIRST, wg_size); i++) {
+        most = max(most, reduce_first[i]);
+    }
+    return most;
 }
