@@ -1,30 +1,30 @@
 //! lib: grid, packed, packed_columns, gate, packed_linear
 // Packed linear for few rows. `lanes` invocations share 4 columns; each reads 16 bytes of codes at a
 // time, so that every word is read once, coalesced. A workgroup has one or more such sets.
-// Activations go through workgroup memory: lanes want 32 neighbours each, which would be a cache
-// line a lane and load. Rows of codes are whole vec4.
+// Activations go through workgroup memory, `slots` chunks of 16 bytes of codes at a time: lanes want
+// 32 neighbours each, which would be a cache line a lane and load. Rows of codes are whole vec4.
 // x may be normalized on its way: a workgroup sees its whole row, so that its root mean square
 // costs one more sum.
 
 override lanes: u32 = 64u; // a power of two from 4 to wg_size
+override slots: u32 = 64u; // a power of two from lanes on
+override quads: u32 = chunk / 4u;
+// One more than a chunk has, so that neighbours read from different banks.
+override pitch: u32 = quads + 1u;
+override x_count: u32 = slots * pitch;
 override has_norm: bool = false;
 
 @group(0) @binding(6) var<storage, read> norm: array<vec4<f32>>;
 
-// 8 vec4 a lane, 9 apart, so that neighbours read from different banks.
-const PITCH = 9u;
-
-var<workgroup> x_tile: array<vec4<f32>, lanes * PITCH>;
+var<workgroup> x_tile: array<vec4<f32>, x_count>;
 var<workgroup> partial: array<vec4<f32>, wg_size>;
 var<workgroup> fourths: array<f32, wg_size>;
 var<workgroup> squares: array<f32, wg_size>;
 
-fn stage(thread: u32, row: u32, block: u32) -> f32 {
-    let quads = chunk / 4u;
-    let first = block * quads;
+fn stage(thread: u32, row: u32, first: u32) -> f32 {
     var found = 0.0;
-    for (var i = thread; i < lanes * quads; i += wg_size) {
-        let at = first + i;
+    for (var i = thread; i < slots * quads; i += wg_size) {
+        let at = first * quads + i;
         var v = vec4<f32>(0.0);
         if (at < params.k / 4u) {
             v = x[row * (params.k / 4u) + at];
@@ -33,16 +33,35 @@ fn stage(thread: u32, row: u32, block: u32) -> f32 {
                 v *= norm[at];
             }
         }
-        x_tile[i / quads * PITCH + i % quads] = v * place();
+        x_tile[i / quads * pitch + i % quads] = v * place();
     }
     return found;
 }
 
-fn staged(lane: u32, j: u32) -> vec4<f32> {
-    if (4u * j < chunk) {
-        return x_tile[lane * PITCH + j];
+fn staged(at: u32, j: u32) -> vec4<f32> {
+    if (j < quads) {
+        return x_tile[at * pitch + j];
     }
     return vec4<f32>(0.0);
+}
+
+// 16 bytes of each of a set's 4 rows.
+struct Codes {
+    q0: vec4<u32>,
+    q1: vec4<u32>,
+    q2: vec4<u32>,
+    q3: vec4<u32>,
+}
+
+// Chunk i of the rows, or the last one: lanes past the end of a row staged zeros.
+fn fetch(rows: vec4<u32>, i: u32) -> Codes {
+    let k = min(i * chunk, params.k - chunk);
+    return Codes(
+        code_chunk(rows.x, k),
+        code_chunk(rows.y, k),
+        code_chunk(rows.z, k),
+        code_chunk(rows.w, k),
+    );
 }
 
 // The total of the set's column `thread & 3`: first 4 lanes are added up, then the fourths.
@@ -93,44 +112,43 @@ fn main(
     }
     let col = at % across * cols + thread / lanes * per_set;
     let lane = thread % lanes;
-    let r0 = row_of(col, 0u);
-    let r1 = row_of(col, 1u);
-    let r2 = row_of(col, 2u);
-    let r3 = row_of(col, 3u);
+    let rows = vec4<u32>(row_of(col, 0u), row_of(col, 1u), row_of(col, 2u), row_of(col, 3u));
     var sums = vec4<f32>(0.0);
     var own_squares = 0.0;
-    let chunks = params.k / chunk;
-    for (var block = 0u; block < chunks; block += lanes) {
-        // Codes are asked for before the barrier: they take longest.
-        let i = min(block + lane, chunks - 1u);
-        let k = i * chunk;
-        let q0 = code_chunk(r0, k);
-        let q1 = code_chunk(r1, k);
-        let q2 = code_chunk(r2, k);
-        let q3 = code_chunk(r3, k);
-        if (block > 0u) {
+    for (var first = 0u; first < params.k / chunk; first += slots) {
+        // Codes are asked for before the barrier and a turn ahead: they take longest.
+        var q = fetch(rows, first + lane);
+        if (first > 0u) {
             workgroupBarrier();
         }
-        own_squares += stage(thread, row, block);
+        own_squares += stage(thread, row, first);
         workgroupBarrier();
-        // Lanes past the end of the row staged zeros.
-        let xs = array<vec4<f32>, 8>(
-            staged(lane, 0u),
-            staged(lane, 1u),
-            staged(lane, 2u),
-            staged(lane, 3u),
-            staged(lane, 4u),
-            staged(lane, 5u),
-            staged(lane, 6u),
-            staged(lane, 7u),
-        );
-        let total = chunk_total(xs);
-        sums += vec4<f32>(
-            chunk_sum(q0, r0, k, xs, total),
-            chunk_sum(q1, r1, k, xs, total),
-            chunk_sum(q2, r2, k, xs, total),
-            chunk_sum(q3, r3, k, xs, total),
-        );
+        for (var turn = 0u; turn < slots / lanes; turn++) {
+            let at = turn * lanes + lane;
+            var next: Codes;
+            if (turn + 1u < slots / lanes) {
+                next = fetch(rows, first + at + lanes);
+            }
+            let xs = array<vec4<f32>, 8>(
+                staged(at, 0u),
+                staged(at, 1u),
+                staged(at, 2u),
+                staged(at, 3u),
+                staged(at, 4u),
+                staged(at, 5u),
+                staged(at, 6u),
+                staged(at, 7u),
+            );
+            let k = min((first + at) * chunk, params.k - chunk);
+            let total = chunk_total(xs);
+            sums += vec4<f32>(
+                chunk_sum(q.q0, rows.x, k, xs, total),
+                chunk_sum(q.q1, rows.y, k, xs, total),
+                chunk_sum(q.q2, rows.z, k, xs, total),
+                chunk_sum(q.q3, rows.w, k, xs, total),
+            );
+            q = next;
+        }
     }
     let sum = reduce(thread, sums) * inverse_rms(thread, own_squares);
     if (gate == 0u) {

@@ -187,7 +187,7 @@ def matrix(k=2048, n=64, group=32, row_bytes=None):
         (matrix(group=5000), 1, {}, "packed_gemv"),
         (matrix(), 1, {"max_compute_invocations_per_workgroup": 2}, "packed_gemv"),
         (matrix(), 19, {"max_compute_invocations_per_workgroup": 32}, "packed_gemv"),
-        (matrix(), 19, {"max_compute_workgroup_storage_size": 4096}, "packed_gemv"),
+        (matrix(), 19, {"max_compute_workgroup_storage_size": 4096}, "packed_lane"),
     ],
 )
 @pytest.mark.parametrize("software", [False, True])

@@ -30,8 +30,14 @@ which take 32 or 64 rows whether they are there or not."""
 MANY_GROUPS = 256
 """Workgroups that keep a large GPU busy."""
 
+GEMV_VECTORS = 1280
+"""Most vec4 of x that a workgroup has in its memory."""
+
+GEMV_SUMS = 24
+"""Bytes of workgroup memory an invocation adds up its sums with."""
+
 GEMM_THREADS = 128
-GEMM_STORAGE = 16384
+TILE_STORAGE = 16384
 GEMM_COLUMNS = 64
 GEMM_DEPTH = 32
 MOST_SPLITS = 16
@@ -90,13 +96,11 @@ def choose(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Rout
     """
     if not weight.vectors:
         return _any(weight, m, limits)
-    tiles = (
-        limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS
-        and limits.max_compute_workgroup_storage_size >= GEMM_STORAGE
-    )
+    room = limits.max_compute_workgroup_storage_size >= TILE_STORAGE
+    tiles = room and limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS
     if m > (FEW_ROWS_SOFTWARE if software else FEW_ROWS) and tiles:
         return _gemm(weight, m, software)
-    if software or limits.workgroup_width(64) < 4:
+    if software or not room or limits.workgroup_width(64) < 4:
         return _lane(weight, m, limits)
     return _gemv(weight, m, limits)
 
@@ -109,10 +113,13 @@ def _chunks(weight: PackedMatrix) -> dict[str, float]:
 def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
     # Measured on an H200: few lanes where columns abound, many where a row is long or columns few.
     chunks, sums = weight.k // weight.chunk, m * weight.n
+    storage = limits.max_compute_workgroup_storage_size - GEMV_SUMS * limits.workgroup_width(256)
+    room = min(GEMV_VECTORS, storage // 16) // (weight.chunk // 4 + 1)
+    slots = max(4, min(1 << (room.bit_length() - 1), 1 << (chunks - 1).bit_length()))
     wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32 if sums >= 1024 else 64
-    lanes = min(limits.workgroup_width(wanted), max(4, 1 << (chunks - 1).bit_length()))
+    lanes = min(limits.workgroup_width(wanted), slots)
     width = max(lanes, limits.workgroup_width(128 if lanes <= 32 else 256))
-    constants = {**_chunks(weight), "lanes": lanes, "wg_size": width}
+    constants = {**_chunks(weight), "lanes": lanes, "slots": slots, "wg_size": width}
     return Route("packed_gemv", constants, 1, 4 * width // lanes)
 
 
