@@ -33,6 +33,9 @@ MANY_GROUPS = 256
 GEMV_VECTORS = 1280
 """Most vec4 of x that a workgroup has in its memory."""
 
+NARROW = 2048
+"""Columns of a layer that leave a large GPU half empty."""
+
 GEMV_SUMS = 24
 """Bytes of workgroup memory an invocation adds up its sums with."""
 
@@ -113,12 +116,15 @@ def _chunks(weight: PackedMatrix) -> dict[str, float]:
 def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
     # Measured on an H200: few lanes where columns abound, many where a row is long or columns few.
     chunks, sums = weight.k // weight.chunk, m * weight.n
+    row = 1 << (chunks - 1).bit_length()
     storage = limits.max_compute_workgroup_storage_size - GEMV_SUMS * limits.workgroup_width(256)
     room = min(GEMV_VECTORS, storage // 16) // (weight.chunk // 4 + 1)
-    slots = max(4, min(1 << (room.bit_length() - 1), 1 << (chunks - 1).bit_length()))
+    most = max(4, min(1 << (room.bit_length() - 1), row))
     wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32 if sums >= 1024 else 64
-    lanes = min(limits.workgroup_width(wanted), slots)
+    lanes = min(limits.workgroup_width(wanted), most)
     width = max(lanes, limits.workgroup_width(128 if lanes <= 32 else 256))
+    # A narrow layer is a matter of latency: its workgroups stage their row at once.
+    slots = most if sums < NARROW else lanes
     constants = {**_chunks(weight), "lanes": lanes, "slots": slots, "wg_size": width}
     return Route("packed_gemv", constants, 1, 4 * width // lanes)
 
