@@ -15,8 +15,8 @@ MESSAGES = [{"role": "user", "content": "Hello, tiny model"}]
 
 @pytest.fixture(scope="module")
 def served(browser, mounts, settings, tmp_path_factory):
-    from browser.harness.gpu import Gpu
     from webgpu_py.host.server import Server
+    from webgpu_py.testing.gpu import Gpu
 
     folder = tmp_path_factory.mktemp("folders")
     tiny_folder.write(folder / "bf16", tiny_folder.files("BF16", shards=2))

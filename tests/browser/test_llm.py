@@ -13,8 +13,8 @@ PROMPT = "Hello, tiny model; 41 tokens, and no more"
 
 @pytest.fixture(scope="module")
 def llm_gpu(browser, mounts, settings):
-    from browser.harness.gpu import Gpu
     from webgpu_py.host.server import Server
+    from webgpu_py.testing.gpu import Gpu
 
     with Server(dict(mounts), headers=dict(settings.headers)) as server:
         gpu = Gpu(browser, server, packages=("tiktoken", "regex", "jinja2"))

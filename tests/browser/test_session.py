@@ -183,8 +183,8 @@ async def from_the_package():
 
 
 def test_a_notebook_loads_the_half_from_the_package(browser, mounts, settings):
-    from browser.harness.gpu import Gpu
     from webgpu_py.host.server import Server
+    from webgpu_py.testing.gpu import Gpu
 
     # Notebook pages send no Content-Security-Policy, and the loader needs none to forbid blob:.
     with Server(dict(mounts), headers={}) as server:

@@ -16,8 +16,8 @@ MODEL = "/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 @pytest.fixture(scope="module")
 def answered(request, browser, mounts, settings):
     """The reference prompt's answer, with as many tokens as the slowest test here asks for."""
-    from browser.harness.gpu import Gpu
     from webgpu_py.host.server import Server
+    from webgpu_py.testing.gpu import Gpu
 
     slow = any(item.get_closest_marker("slow") for item in request.session.items)
     served = {**mounts, MODEL: ensure_demo_model()}

@@ -21,7 +21,7 @@ from webgpu_py.host.wheel import build_wheel
 NEEDED = ("numpy", "flatbuffers", "tiktoken", "jinja2")
 """Packages of programs and language models; what they depend on comes with them."""
 
-UNUSED = ("host", "js", "web")
+UNUSED = ("host", "js", "testing", "web")
 """Folders of the wheel that a page with a worker of its own never opens."""
 
 
