@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(BIN)/python -m webgpu_py.host.setup
 
-.PHONY: setup demo serve test test-all bench lint npm clean
+.PHONY: setup demo serve test test-all bench lint docs npm clean
 
 ## setup (default): .venv with the webgpu-py command
 setup:
@@ -40,6 +40,10 @@ bench: setup
 	@$(SETUP) browser pyodide model
 	@$(BIN)/python -m bench.run
 	@$(BIN)/python -m bench.report
+
+## docs: the site in dist/docs
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 ## npm: the npm package in dist/npm, ready for `npm publish`
 npm: setup

@@ -1,0 +1,99 @@
+"""What the site takes from the rest of the repository: docstrings of operators, documents."""
+
+import ast
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = {
+    "features.md": "FEATURES.md",
+    "benchmarks.md": "BENCHMARKS.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "npm.md": "web/README.md",
+    "examples.md": "examples/README.md",
+    "testing-example.md": "examples/testing/README.md",
+}
+"""Page of the site -> the file that it is."""
+
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+_HEADS = ("Shapes:", "Layout:", "Errors:", "Source:", "Args:", "Returns:", "Raises:")
+
+
+def on_files(files, config):
+    """Add the pages that are made from other files."""
+    for name, source in DOCUMENTS.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, "operators.md", content=operators()))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Point links of a repository's file at the site's page of it; others become text."""
+    name = page.file.src_uri
+    place = posixpath.dirname(DOCUMENTS.get(name, f"docs/{name}"))
+    pages = {source: page for page, source in DOCUMENTS.items()}
+
+    def link(match):
+        image, text, target = match.groups()
+        path, mark, anchor = target.partition("#")
+        if not path or "://" in path:
+            return match[0]
+        found = posixpath.normpath(posixpath.join(place, path))
+        inside = pages.get(found)
+        if inside is None and found.startswith("docs/"):
+            inside = found.removeprefix("docs/")
+        if inside is None:
+            return text if path.rstrip("/") in text else f"{text} (`{found}`)"
+        relative = posixpath.relpath(inside, posixpath.dirname(name) or ".")
+        return f"{image}[{text}]({relative}{mark}{anchor})"
+
+    kept = []
+    plain = _FENCE.sub(lambda m: (kept.append(m[0]), f"\0{len(kept) - 1}\0")[1], markdown)
+    linked = _LINK.sub(link, plain)
+    return re.sub(r"\0(\d+)\0", lambda m: kept[int(m[1])], linked)
+
+
+def operators():
+    """The reference of all operators: a section a family, in the words of its docstrings."""
+    parts = [
+        "# Operators\n\nGenerated from the docstrings of `webgpu_py/ops`. `=` marks arguments that "
+        "may be absent or None, `!` what is written in place. What the tests saw of each is in "
+        "[Features](features.md).\n"
+    ]
+    for path in sorted((ROOT / "webgpu_py/ops").glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [(node, found) for node in tree.body if (found := signatures(node))]
+        if classes:
+            parts.append(f"## {path.stem}\n\n{prose(ast.get_docstring(tree) or '')}\n")
+        for node, found in classes:
+            names = ", ".join(f"`{s.partition('(')[0]}`" for s in found)
+            parts.append(f"### {names}\n\n```text\n" + "\n".join(found) + "\n```\n")
+            parts.append(prose(ast.get_docstring(node) or "") + "\n")
+    return "\n".join(parts)
+
+
+def signatures(node):
+    """The operator signatures that decorate a class."""
+    for decorator in getattr(node, "decorator_list", []):
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "operator":
+            return [ast.literal_eval(argument) for argument in decorator.args]
+    return []
+
+
+def prose(text):
+    """A docstring as Markdown: its paragraphs, a line for each head, signs taken as they are."""
+    safe = re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", text)
+    lines = []
+    for line in safe.splitlines():
+        if line.startswith(_HEADS):
+            lines.append("")
+            head, _, rest = line.partition(":")
+            line = f"*{head}:*{rest}"
+        lines.append(line.strip())
+    return "\n".join(lines)
