@@ -20,7 +20,7 @@ import { Stages } from './views/stages.js';
 
 const root = document.documentElement;
 const query = new URLSearchParams(location.search);
-const deviceKind = query.get('device') === 'cpu' ? 'cpu' : 'browser';
+let deviceKind = query.get('device') === 'cpu' ? 'cpu' : 'browser';
 const stages = new Stages(byId('progress'));
 const composer = new Composer({ submit, stop: () => chat.stop() });
 const chat = new ChatView(byId('chat'), { onBusy: (busy) => composer.busy(busy), onLost: (error) => fail(error, current) });
@@ -82,8 +82,21 @@ async function connect(name) {
   connection = new Connection({ packages, onProgress: (p) => stages.show(p) });
   await connection.ready;
   stages.show({ stage: 'device', loaded: 0, total: 0 });
-  showDevice(await connection.call('device', { kind: deviceKind }));
+  showDevice(await trustedDevice(connection));
   return connection;
+}
+
+/** @param {Connection} to @returns {Promise<any>} the GPU, or the processor where that GPU computes wrong numbers */
+async function trustedDevice(to) {
+  try {
+    return await to.call('device', { kind: deviceKind });
+  } catch (error) {
+    const { code, message } = errorRecord(error);
+    if (code !== 'WrongNumbers') throw error;
+    deviceKind = 'cpu';
+    warn(`This GPU is not used, because it computes wrong numbers (${message}). The page goes on with NumPy on the processor: right, and very slow.`);
+    return await to.call('device', { kind: 'cpu' });
+  }
 }
 
 /** @param {string} message of what does not keep the model from running */

@@ -31,6 +31,7 @@ PROTOCOL_VERSION = 2
 
 JS_MODULES = (
     "errors",
+    "checks",
     "http",
     "sources",
     "stores",
@@ -305,7 +306,13 @@ async def registered_half() -> Any:
 
         return _webgpu_py_js
     except ImportError:
-        return await _half_from_package()
+        # One for all: what one instance of a module has opened, another does not know.
+        if not _halves:
+            _halves.append(await _half_from_package())
+        return _halves[0]
+
+
+_halves: list[Any] = []
 
 
 async def _half_from_package() -> Any:

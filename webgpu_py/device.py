@@ -84,15 +84,25 @@ class Device:
 async def request_device(kind: DeviceKind = "browser", **options: Any) -> Device:
     """A device: `browser` (WebGPU in a page or worker), `cpu` (NumPy), `native` (wgpu-py).
 
-    Errors: NoWebGPU, InsecureContext, NoAdapter, VersionMismatch; FeatureMissing for another kind.
+    A browser's GPU is tested once: see `webgpu_py.self_test`.
+
+    Errors: NoWebGPU, InsecureContext, NoAdapter, VersionMismatch, WrongNumbers; FeatureMissing
+    for another kind.
     """
     if kind == "browser":
         from .bridge import BrowserBridge
+        from .self_test import check_numbers
 
         async def reopen() -> Bridge:
             return await BrowserBridge.open(**options)
 
-        return Device(await reopen(), None if "device" in options else reopen)
+        device = Device(await reopen(), None if "device" in options else reopen)
+        try:
+            await check_numbers(device)
+        except BaseException:
+            await device.close()
+            raise
+        return device
     if kind == "cpu":
         from .backends.cpu import CpuBridge
 

@@ -1,0 +1,58 @@
+"""The self test in the browser: what it costs, that it is remembered, and a GPU that fails it."""
+
+import pytest
+
+from browser.pages import Visit
+from tiny_model import tiny_gguf
+from webgpu_py.assets import asset_path
+from webgpu_py.host.server import Server
+
+
+async def runs_seen():
+    """Runs of three requests for a device: as it comes, forgotten by Python, and a fresh test."""
+    import time
+
+    import webgpu_py as wg
+    from webgpu_py import self_test
+
+    device = await wg.request_device("browser")
+    found = []
+    for forget in (False, True):
+        if forget:
+            self_test._passed.clear()
+        before = device.bridge.stats()["runs"]
+        await (await wg.request_device("browser")).close()
+        found.append(device.bridge.stats()["runs"] - before)
+    before, start = device.bridge.stats(), time.perf_counter()
+    await self_test.self_test(device)
+    seconds, after = time.perf_counter() - start, device.bridge.stats()
+    await device.close()
+    left = {k: after[k] - before[k] for k in ("buffers", "buffer_nbytes", "plans", "runs")}
+    return found, left, seconds
+
+
+def test_it_runs_once_and_leaves_nothing(gpu):
+    found, left, seconds = gpu.call(runs_seen)
+    print(f"self test: {1e3 * seconds:.0f} ms")
+    assert found == [0, 0]
+    assert left == {"buffers": 0, "buffer_nbytes": 0, "plans": 0, "runs": 3}
+
+
+@pytest.fixture
+def wrong(browser, mounts, settings, request):
+    """A page on a GPU whose results have a wrong bit."""
+    js = asset_path("js")
+    mounts = {**mounts, "/js/whole.js": js / "bridge.js"}
+    mounts["/js/bridge.js"] = request.path.parent / "harness" / "wrong-half.js"
+    with Server(mounts, headers=dict(settings.headers)) as server:
+        server.pages["/tiny.gguf"] = tiny_gguf()
+        one = Visit(browser, server)
+        yield one
+        one.close()
+
+
+def test_the_page_does_without_a_gpu_that_fails_it_and_says_why(wrong):
+    wrong.goto("/?model=tiny.gguf")
+    warning = wrong.page.locator("#warning").inner_text()
+    assert "computes wrong numbers" in warning and "self test, norm, run 1 of 3" in warning
+    assert "NumPy" in wrong.by("adapter").inner_text()
