@@ -313,3 +313,25 @@ def test_what_lasts_can_be_read_and_nothing_else(device):
     session.close()
     with pytest.raises(ShapeError, match="closed"):
         run(session.read(w.id))
+
+
+def test_runs_of_the_same_dims_look_at_values_again():
+    g = wg.Graph()
+    table = g.constant(np.arange(10, dtype=np.float32))
+    n = g.input("n", (1,), "int32")
+    ids = g.input("ids", (2,), "int32")
+    start = g.call("et_vk.select_as_symint.default", n, 0, 0)
+    g.output("part", g.call("aten.slice_copy.Tensor", table, 0, 0, start))
+    g.output("rows", g.call("aten.embedding.default", g.constant(np.eye(4, dtype=np.float32)), ids))
+
+    async def run():
+        session = await g.build(await wg.request_device("cpu"))
+        found = []
+        for count in (3, 7, 3):
+            out = await session.run(n=[count], ids=np.array([count % 4, 0], np.int64))
+            found.append((len(out["part"]), out["rows"].argmax(axis=1).tolist()))
+        with pytest.raises(IndexOutOfRange, match="index 4 at position 1"):
+            await session.run(n=[3], ids=np.array([0, 4], np.int64))
+        return found
+
+    assert asyncio.run(run()) == [(3, [3, 0]), (7, [3, 0]), (3, [3, 0])]

@@ -14,7 +14,7 @@ from ..errors import IndexOutOfRange, ShapeError, UnsupportedOperator
 from . import boundary
 from .call import Call, Env
 from .residence import Progress, Residence, Variant
-from .shapes import propagate, resolve
+from .shapes import Propagation, propagate, resolve
 from .values import Dim, GraphIR, Port, SymInt, Tensor, ValueId
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Session:
         self.graph = residence.graph
         self._residence = residence
         self._calls = calls
+        self._propagation = Propagation(self.graph, calls)
         self._lock = asyncio.Lock()
         self._timings = _Timings()
         self._closed = False
@@ -157,7 +158,7 @@ class Session:
             host[port.value] = np.asarray(given)
             arrays.append(array)
         _check_named_dims(ports, live)
-        return arrays, propagate(self.graph, self._calls, live, host, symints)
+        return arrays, self._propagation.run(live, host, symints)
 
     def _blob(self, variant: Variant, arrays: Sequence[np.ndarray], env: Env) -> np.ndarray:
         blob = np.zeros(variant.plan.blob_nbytes, np.uint8)
