@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(BIN)/python -m webgpu_py.host.setup
 
-.PHONY: setup demo serve test test-all bench lint docs npm clean
+.PHONY: setup demo serve test test-all soak bench lint native docs npm clean
 
 ## setup (default): .venv with the webgpu-py command
 setup:
@@ -35,11 +35,22 @@ test-all: lint
 	@$(SETUP) browser pyodide model
 	@$(BIN)/pytest
 
+## soak: 200 loads, 2,000 answers and 10,000 runs in one page; what lives before and after
+soak: setup
+	@$(SETUP) browser pyodide
+	@$(BIN)/pytest -s tests/leaks/soak.py
+
 ## bench: us beside other libraries on this machine's GPU, else its software adapter; the report
 bench: setup
 	@$(SETUP) browser pyodide model
 	@$(BIN)/python -m bench.run
 	@$(BIN)/python -m bench.report
+
+## native: operators and conformance without a browser, on this machine's Vulkan, Metal or DX12
+native: setup
+	@$(BIN)/pip install --quiet --editable ".[native]"
+	@$(BIN)/pytest tests/ops --native -m "not slow"
+	@$(BIN)/webgpu-py conformance tests/conformance/cases --device native
 
 ## docs: the site in dist/docs
 docs: setup

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ops import features
+from ops import features, native
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "FEATURES.md"
@@ -14,6 +14,14 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-features", action="store_true", help="write FEATURES.md from a whole run"
     )
+    parser.addoption(
+        "--native", action="store_true", help="wgpu-py instead of the browser for operators"
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--native", default=False):
+        config.pluginmanager.register(native)
 
 
 @pytest.fixture(autouse=True)
@@ -39,12 +47,24 @@ def pytest_deselected(items):
 def pytest_sessionfinish(session, exitstatus):
     if exitstatus or not features.whole or not session.config.stash.get(WHOLE, False):
         return
+    if session.config.getoption("--native", default=False):
+        return _finish_native(session)
     fresh = features.document()
     if session.config.getoption("--update-features", default=False):
         FILE.write_text(fresh)
     elif not FILE.exists() or FILE.read_text() != fresh:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         print("\nFEATURES.md is stale: run pytest tests/ops --update-features and commit it")
+
+
+def _finish_native(session):
+    """A native run counts for FEATURES.md by its list, as other runs have no such device."""
+    fresh = features.native_list()
+    if session.config.getoption("--update-features", default=False):
+        features.NATIVE.write_text(fresh)
+    elif features.NATIVE.read_text() != fresh:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\n{features.NATIVE.name} is stale: run it with --update-features and commit it")
 
 
 WHOLE = pytest.StashKey()

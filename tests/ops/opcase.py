@@ -162,7 +162,7 @@ def run(case, gpu=None):
     if gpu is None:
         done = asyncio.run(run_spec(spec, "cpu"))
     else:
-        done = gpu.call(run_spec, spec=spec, kind="browser")
+        done = gpu.call(run_spec, spec=spec, kind=gpu.kind)
     assert done["memory"] == done["allocated"], done
     assert not any(done["leaked"].values()), done["leaked"]
     return done["found"]
@@ -174,10 +174,10 @@ def check(case, gpu=None):
     for at, (found, expected) in enumerate(zip(run(case, gpu), wanted, strict=True)):
         for i, (got, want) in enumerate(zip(found, expected, strict=True)):
             assert_close(got, np.asarray(want), case.atol, case.rtol, f"{case} run {at} result {i}")
-    features.record(case.op, "browser" if gpu else "cpu", _dtypes(case.args), _live(case.args))
+    features.record(case.op, gpu.kind if gpu else "cpu", _dtypes(case.args), _live(case.args))
     packed = {str(a.array.dtype) for a in case.args if isinstance(a, Const) and a.prepack}
     if packed:
-        features.record("et_vk.prepack.default", "browser" if gpu else "cpu", packed, live=False)
+        features.record("et_vk.prepack.default", gpu.kind if gpu else "cpu", packed, live=False)
 
 
 def _live(args):

@@ -10,7 +10,8 @@ def hardware_routes(gpu):
     """Kernels are chosen as for a GPU although the adapter is software."""
     x = distinct((2,))
     check(OpCase("aten.add.Tensor", [In("x", x), In("y", x)], [2 * x]), gpu)
-    say = "import webgpu_py; webgpu_py._test_device_browser.bridge.info['software'] = {}; None"
+    device = f"_test_device_{gpu.kind}"
+    say = f"import webgpu_py; webgpu_py.{device}.bridge.info['software'] = {{}}; None"
     gpu.run(say.format(False))
     try:
         yield

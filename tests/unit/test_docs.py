@@ -193,7 +193,7 @@ def test_the_guide_to_a_new_operator_works_as_it_is_written(chosen, tmp_path):
         shutil.copyfile(ROOT / file, tmp_path / file)
     shutil.copytree(ROOT / "tests/browser/harness", tmp_path / "tests/browser/harness")
     (tmp_path / "tests/ops").mkdir()
-    for file in ("conftest.py", "opcase.py", "features.py"):
+    for file in ("conftest.py", "opcase.py", "features.py", "native.py", "native_seen.txt"):
         shutil.copyfile(ROOT / "tests/ops" / file, tmp_path / "tests/ops" / file)
     (tmp_path / ".cache").symlink_to(ROOT / ".cache")
     files = {

@@ -29,6 +29,9 @@ None
 class Gpu:
     """One page with one worker; `run` sends Python there and brings back its last expression."""
 
+    kind = "browser"
+    """What `request_device` takes in there."""
+
     def __init__(
         self,
         thread: BrowserThread,
