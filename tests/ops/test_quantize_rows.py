@@ -105,7 +105,7 @@ def verify(c, gpu=None):
     np.testing.assert_allclose(totals[:2], losses, rtol=2e-5, atol=1e-30)
     assert totals[2] == 0
     assert not table[:index].any()
-    features.record(made.op, "browser" if gpu else "cpu", {"float32", "uint8"}, live=False)
+    features.record(made.op, gpu.kind if gpu else "cpu", {"float32", "uint8"}, live=False)
 
 
 @pytest.mark.parametrize("c", CASES, ids=lambda c: f"{c[0].args[1:5]} {c[0].limits or ''}")
