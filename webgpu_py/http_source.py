@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import re
 import shutil
 import tempfile
+import urllib.request as web
 from typing import IO, Any
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
 
 from .errors import FormatError, NetworkError
 from .sources import check_range
 
 TIMEOUT_S = 60
 """Seconds without a byte after which a server counts as gone."""
+
+
+def _http_only() -> web.OpenerDirector:
+    """An opener that a redirect can lead to no file, no ftp and no data address."""
+    opener = web.OpenerDirector()
+    for handler in (
+        web.ProxyHandler,
+        web.HTTPHandler,
+        web.HTTPSHandler,
+        web.HTTPDefaultErrorHandler,
+        web.HTTPRedirectHandler,
+        web.HTTPErrorProcessor,
+        web.UnknownHandler,
+    ):
+        opener.add_handler(handler())
+    return opener
 
 
 class HttpSource:
@@ -82,7 +99,7 @@ def _open(url: str) -> HttpSource:
         file = tempfile.TemporaryFile()
         _body(url, lambda: shutil.copyfileobj(answer, file))
         length = answer.headers.get("Content-Length", str(file.tell()))
-        if int(length) != file.tell():
+        if length.strip() != str(file.tell()):
             raise NetworkError(f"{url}: got {file.tell()} of {length} bytes; load it again")
         return HttpSource(url, file.tell(), None, file)
 
@@ -90,19 +107,19 @@ def _open(url: str) -> HttpSource:
 def _get(url: str, start: int, end: int) -> Any:
     if not url.startswith(("http://", "https://")):
         raise NetworkError(f"{url}: an address begins with http:// or https://")
-    request = Request(url, headers={"Range": f"bytes={start}-{end - 1}"})
+    request = web.Request(url, headers={"Range": f"bytes={start}-{end - 1}"})
     try:
-        return urlopen(request, timeout=TIMEOUT_S)
+        return _http_only().open(request, timeout=TIMEOUT_S)
     except HTTPError as error:
         found = NetworkError(f"{url}: the server answered {error.code}; check the address")
         found.status = error.code
         raise found from None
-    except (URLError, OSError) as error:
+    except (URLError, OSError, ValueError, http.client.HTTPException) as error:
         raise NetworkError(f"{url}: the download failed ({error}); check the address") from None
 
 
 def _body(url: str, read: Any) -> Any:
     try:
         return read()
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise NetworkError(f"{url}: the connection was lost ({error}); load it again") from None
