@@ -31,6 +31,7 @@ from .graph.session import Session
 from .program import Program, load
 
 if TYPE_CHECKING:
+    from .diagnosis import doctor
     from .llm import LLM
     from .notebook import Heatmap, ProgressBar
 
@@ -66,6 +67,7 @@ __all__ = [
     "WebGPUPyError",
     "WrongNumbers",
     "dim",
+    "doctor",
     "kernel",
     "load",
     "operator_names",
@@ -74,11 +76,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`LLM` and what notebooks show, imported when first used: graphs need none of it."""
+    """`LLM`, `doctor` and what notebooks show, imported when first used: graphs need none of it."""
     if name == "LLM":
         from .llm import LLM
 
         return LLM
+    if name == "doctor":
+        from .diagnosis import doctor
+
+        return doctor
     if name in ("Heatmap", "ProgressBar"):
         from . import notebook
 

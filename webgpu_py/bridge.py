@@ -31,10 +31,10 @@ PROTOCOL_VERSION = 2
 
 JS_MODULES = (
     "errors",
-    "checks",
     "http",
     "sources",
     "stores",
+    "checks",
     "cache",
     "download",
     "device",

@@ -10,20 +10,13 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
-from webgpu_py.errors import NoAdapter, NoWebGPU, WebGPUPyError
+from webgpu_py.diagnosis import ADVICE, Report
+from webgpu_py.errors import NoAdapter, NoWebGPU, WebGPUPyError, error_of_code
 from webgpu_py.host.browser import Settings
 from webgpu_py.host.browser_thread import BrowserThread
 from webgpu_py.host.cli import add_adapter_argument, browser_settings
 from webgpu_py.host.probe import probe
 from webgpu_py.host.runner import BrowserRunner
-
-ADVICE = {
-    "NoWebGPU": "this browser has no WebGPU; use Chrome or Chromium 113 or newer",
-    "NoAdapter": (
-        "the browser offers no adapter; update the GPU driver and its Vulkan part, "
-        "or try --adapter software"
-    ),
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,15 +36,22 @@ def main(options: argparse.Namespace) -> int:
     checks: dict[str, Callable[[Settings], Any]] = {
         "browser": _browser,
         "adapter": _adapter,
-        "device": _device,
+        "page": _page,
     }
+    report["advice"] = []
     problem: WebGPUPyError | None = None
     for name, check in checks.items():
         try:
             report[name] = check(settings)
         except WebGPUPyError as error:
             problem = error
+            report["advice"] = [ADVICE[error.code]] if error.code in ADVICE else []
             break
+    if problem is None:
+        page = report["page"]
+        report["advice"] = page["advice"]
+        if page["problem"]:
+            problem = error_of_code(page["problem"]["code"], page["problem"]["message"])
     report["ok"] = problem is None
     if problem is not None:
         report["problem"] = {"code": problem.code, "message": str(problem)}
@@ -70,36 +70,26 @@ def _adapter(settings: Settings) -> dict[str, Any]:
         found = probe(thread)
     if found["adapter"] is None:
         kind = NoWebGPU if found["reason"] == "NoWebGPU" else NoAdapter
-        raise kind(ADVICE[kind.code])
+        raise kind("navigator.gpu is missing" if kind is NoWebGPU else "requestAdapter gives null")
     adapter: dict[str, Any] = found["adapter"]
     return adapter
 
 
-def _device(settings: Settings) -> dict[str, Any]:
+def _page(settings: Settings) -> dict[str, Any]:
     started = time.perf_counter()
     with BrowserRunner(settings) as runner:
         booted = time.perf_counter()
-        opened: dict[str, Any] = runner.call("webgpu_py.entry:describe_device", {})
-    return {"python_starts_in_s": round(booted - started, 1), **opened}
+        found: dict[str, Any] = runner.call("webgpu_py.diagnosis:doctor_entry", {})
+    return {"python_starts_in_s": round(booted - started, 1), **found}
 
 
 def _text(report: dict[str, Any]) -> str:
     lines = [f"webgpu-py {report['version']}, Python {report['python']}, {report['platform']}"]
     if "browser" in report:
-        lines.append(f"browser   {report['browser']['version']}  {report['browser']['path']}")
-    if "adapter" in report:
-        adapter = report["adapter"]
-        name = [adapter[k] for k in ("vendor", "architecture", "device", "description")]
-        lines.append(f"adapter   {' '.join(filter(None, name))}")
-        lines.append(f"features  {', '.join(adapter['features']) or 'none'}")
-        lines += [f"limit     {k} = {v}" for k, v in adapter["limits"].items() if "ompute" in k]
-    if "device" in report:
-        lines.append(f"device    opened from Python in a worker: {report['device']['info']}")
-        lines.append(f"boot      {report['device']['python_starts_in_s']} s")
-        if report["device"]["info"].get("software"):
-            lines.append("note      a software adapter: right, but slow; no GPU was offered")
-    if report["ok"]:
-        lines.append("usable    yes")
-    else:
-        lines.append(f"usable    no [{report['problem']['code']}]: {report['problem']['message']}")
+        lines.append(f"chromium   {report['browser']['version']}  {report['browser']['path']}")
+    problem = report.get("problem")
+    page = report.get("page", {"facts": {}})
+    if "python_starts_in_s" in page:
+        lines.append(f"boot       {page['python_starts_in_s']} s")
+    lines.append(str(Report(page["facts"], problem, report["advice"])))
     return "\n".join(lines)

@@ -5,7 +5,7 @@
 export const PROTOCOL_VERSION = 2;
 
 export {WebGPUPyError} from './errors.js';
-export {isChecked, noteChecked} from './checks.js';
+export {isChecked, noteChecked, surroundings} from './checks.js';
 export {close, diagnose, isLost, lose, open} from './device.js';
 export {
   addSource, createBuffers, destroyBuffers, discardSource, dropSource, fetchSource, openUrl, read, readSource, upload, verifiedSource, write,
