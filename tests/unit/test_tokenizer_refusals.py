@@ -7,7 +7,7 @@ import pytest
 
 from tokenizer_goldens import GOLDENS, gguf_metadata
 from webgpu_py.errors import FormatError, UnsupportedModel
-from webgpu_py.tokenizer import tokenizer_from_gguf, tokenizer_from_json
+from webgpu_py.tokenizer import bpe, tokenizer_from_gguf, tokenizer_from_json
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,29 @@ def test_other_json_steps_are_refused_by_name(path, value, message):
 def test_damaged_json(data):
     with pytest.raises(FormatError, match=r"tokenizer\.json"):
         tokenizer_from_json(data)
+
+
+def json_with(pattern, merges=None):
+    data = json.loads(json.dumps(GOLDENS["gpt-2"]["json"]))
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    data["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, byte_level]}
+    if merges is not None:
+        data["model"]["merges"] = merges(data["model"]["merges"])
+    return data
+
+
+def test_a_pattern_without_end_is_stopped(monkeypatch):
+    monkeypatch.setattr(bpe, "SPLIT_S", 0.2)
+    tokenizer = tokenizer_from_json(json_with(r"(?<!x)(a|a)*(?=b)(?!c)d|a"))
+    with pytest.raises(FormatError, match="backtracks without end"):
+        tokenizer.encode("a" * 40 + " hello")
+
+
+@pytest.mark.parametrize(
+    "merges", [None, lambda given: given[::-1]], ids=["tiktoken", "own merges"]
+)
+@pytest.mark.parametrize("pattern", ["(", "[z-a]", "(?P<a>x)(?P=b)"])
+def test_a_pattern_that_is_none(pattern, merges):
+    with pytest.raises(FormatError, match="tokenizer"):
+        tokenizer_from_json(json_with(pattern, merges)).encode("hello")

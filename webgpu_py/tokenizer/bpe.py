@@ -17,12 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FeatureMissing, IndexOutOfRange
+from ..errors import FeatureMissing, FormatError, IndexOutOfRange
 from .base import AddedToken, Roles, Tokenizer
 from .merge import merge
 from .patterns import Splitting
 
 CACHED_PIECES, LONGEST_CACHED = 4096, 64
+SPLIT_S = 4
+"""Seconds that a pattern may take for a text; those of honest files take milliseconds."""
+
 # tiktoken takes quadratic time for a piece, and panics on very long runs of white space.
 LONG_RUN = re.compile(r"\S{8000}|\s{8000}")
 
@@ -125,7 +128,7 @@ class ByteBPE(Tokenizer):
     def _cut(self, text: str) -> Iterator[str]:
         """The pieces of a text; what the pattern skips is a piece too."""
         at = 0
-        for found in self._pattern.finditer(text):
+        for found in self._found(text):
             if found.start() > at:
                 yield text[at : found.start()]
             if found.end() > found.start():
@@ -134,9 +137,23 @@ class ByteBPE(Tokenizer):
         if at < len(text):
             yield text[at:]
 
+    def _found(self, text: str) -> Iterator[Any]:
+        """Matches of the pattern, which a file may have brought: FormatError if it has no end."""
+        try:
+            yield from self._pattern.finditer(text, timeout=SPLIT_S)
+        except TimeoutError:
+            raise FormatError(
+                f"tokenizer: cutting {len(text)} characters takes its pattern more than {SPLIT_S} "
+                "s — it backtracks without end; use another copy of the model"
+            ) from None
+
     @cached_property
     def _pattern(self) -> Any:
-        return import_module("regex").compile(self._splitting.pattern)
+        regex = import_module("regex")
+        try:
+            return regex.compile(self._splitting.pattern)
+        except regex.error as error:
+            raise FormatError(f"tokenizer: its pattern is none ({error})") from None
 
     def _merge_piece(self, piece: str) -> tuple[int, ...]:
         raw, ids = piece.encode(), self._ids
