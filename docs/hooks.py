@@ -12,6 +12,7 @@ DOCUMENTS = {
     "features.md": "FEATURES.md",
     "benchmarks.md": "BENCHMARKS.md",
     "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
     "changelog.md": "CHANGELOG.md",
     "npm.md": "web/README.md",
     "examples.md": "examples/README.md",
@@ -21,6 +22,7 @@ DOCUMENTS = {
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+_SIGNS = re.compile(r"[\\`*_{}\[\]<>&|#~]")
 _HEADS = ("Shapes:", "Layout:", "Errors:", "Source:", "Args:", "Returns:", "Raises:")
 
 
@@ -88,12 +90,17 @@ def signatures(node):
 
 def prose(text):
     """A docstring as Markdown: its paragraphs, a line for each head, signs taken as they are."""
-    safe = re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", text)
     lines = []
-    for line in safe.splitlines():
-        if line.startswith(_HEADS):
-            lines.append("")
-            head, _, rest = line.partition(":")
-            line = f"*{head}:*{rest}"
-        lines.append(line.strip())
+    for line in text.splitlines():
+        head, colon, rest = line.partition(":") if line.startswith(_HEADS) else ("", "", line)
+        lines += ["", f"*{head}:*{plain(rest)}"] if colon else [plain(rest.strip())]
     return "\n".join(lines)
+
+
+def plain(text):
+    """Text whose signs mean nothing to Markdown, code in backticks left as it is."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else _SIGNS.sub(lambda m: f"&#{ord(m[0])};", part)
+        for part in parts
+    )

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import html
 import inspect
 import os
 import re
@@ -145,6 +146,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
     reference = (tmp_path / "site/operators/index.html").read_text()
+    assert "x < 0 with the sign of a whole exponent" in html.unescape(reference)
     missing = [n for n in operator_index() if f"<code>{n}</code>" not in reference]
     assert not missing
     # No page asks another server for anything.
