@@ -12,7 +12,7 @@ from ..errors import DtypeError, ShapeError, UnsupportedOperator
 from .call import Call, Env
 from .operator import find_operator, operator_index
 from .session import Session
-from .shapes import infer_into, maximal
+from .shapes import add_maximal, infer_into
 from .values import (
     Bool,
     BoolList,
@@ -80,6 +80,8 @@ class Graph:
 
     def __init__(self) -> None:
         self.ir = GraphIR()
+        self._seen = Env(maximal=True)
+        self._seen_values = self._seen_nodes = 0
 
     # -- values
 
@@ -153,17 +155,24 @@ class Graph:
             ids = tuple(self._argument(name, a) for a in args)
             return self._append(Call(op, Node(name, ids), nodes, self.ir, self._env(), False))
         except Exception:
+            for i in range(values, len(self.ir.values)):
+                self._seen.dims.pop(i, None)
+                self._seen.symints.pop(i, None)
+            self._seen_values = min(self._seen_values, values)
             del self.ir.values[values:]
             del self.ir.nodes[nodes:]
             raise
 
     def _env(self) -> Env:
-        env = maximal(self.ir)
-        for index, node in enumerate(self.ir.nodes):
+        """Maximal dims and initial SymInts; only what is new since the last call is looked at."""
+        add_maximal(self._seen, self.ir, self._seen_values)
+        for index in range(self._seen_nodes, len(self.ir.nodes)):
+            node = self.ir.nodes[index]
             op = find_operator(node.op)
             if op.signature.kind == "symint":
-                infer_into(Call(op, node, index, self.ir, env))
-        return env
+                infer_into(Call(op, node, index, self.ir, self._seen))
+        self._seen_values, self._seen_nodes = len(self.ir.values), len(self.ir.nodes)
+        return self._seen
 
     def _append(self, call: Call) -> Any:
         signature = call.operator.signature

@@ -106,10 +106,13 @@ class Call:
     # -- raw arguments
 
     def _argument(self, name: str) -> Argument:
-        for a in self.operator.signature.arguments:
-            if a.name == name:
-                return a
-        raise KeyError(f"{self.name} declares no argument {name!r}")
+        return self.operator.signature.arguments[self._position(name)]
+
+    def _position(self, name: str) -> int:
+        position = self.operator.signature.positions.get(name)
+        if position is None:
+            raise KeyError(f"{self.name} declares no argument {name!r}")
+        return position
 
     @property
     def argument_ids(self) -> tuple[ValueId, ...]:
@@ -118,7 +121,7 @@ class Call:
 
     def id(self, name: str) -> ValueId | None:
         """Value id of an argument; None where it is absent."""
-        position = self.operator.signature.arguments.index(self._argument(name))
+        position = self._position(name)
         ids = self.argument_ids
         return ids[position] if position < len(ids) else None
 

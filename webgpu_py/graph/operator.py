@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -48,6 +48,7 @@ class Signature:
     arguments: tuple[Argument, ...]
     results: tuple[str, ...]
     kind: ResultKind
+    positions: Mapping[str, int]
 
 
 def parse_signature(text: str) -> Signature:
@@ -68,7 +69,9 @@ def parse_signature(text: str) -> Signature:
             )
         )
     kind: ResultKind = "symint" if symint else "list" if bracket else "tensor"
-    return Signature(name, tuple(arguments), tuple(r.strip() for r in results.split(",")), kind)
+    positions = {a.name: at for at, a in enumerate(arguments)}
+    names = tuple(r.strip() for r in results.split(","))
+    return Signature(name, tuple(arguments), names, kind, positions)
 
 
 class Operator:

@@ -40,12 +40,18 @@ def resolve(graph: GraphIR) -> list[Call]:
 def maximal(graph: GraphIR) -> Env:
     """Maximal dims, and the SymInts' initial values."""
     env = Env(maximal=True)
-    for i, value in enumerate(graph.values):
+    add_maximal(env, graph)
+    return env
+
+
+def add_maximal(env: Env, graph: GraphIR, first: ValueId = 0) -> None:
+    """What `maximal` says of the values from `first` on."""
+    for i in range(first, len(graph.values)):
+        value = graph.values[i]
         if isinstance(value, Tensor):
             env.dims[i] = value.spec.dims
         elif isinstance(value, SymInt):
             env.symints[i] = value.initial
-    return env
 
 
 def propagate(
