@@ -1,11 +1,14 @@
 """What the site takes from the rest of the repository: docstrings of operators, documents."""
 
 import ast
+import inspect
 import posixpath
 import re
 from pathlib import Path
 
 from mkdocs.structure.files import File
+
+import webgpu_py
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = {
@@ -32,6 +35,7 @@ def on_files(files, config):
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, name, content=text))
     files.append(File.generated(config, "operators.md", content=operators()))
+    files.append(File.generated(config, "api.md", content=interface()))
     return files
 
 
@@ -78,6 +82,38 @@ def operators():
             parts.append(f"### {names}\n\n```text\n" + "\n".join(found) + "\n```\n")
             parts.append(prose(ast.get_docstring(node) or "") + "\n")
     return "\n".join(parts)
+
+
+def interface():
+    """The reference of the package's public names, errors aside: those have a page of their own."""
+    parts = [
+        "# Python interface\n\nGenerated from the docstrings of `webgpu_py`. Errors are in "
+        "[Errors](errors.md), operators in [Operators](operators.md).\n"
+    ]
+    for name in webgpu_py.__all__:
+        found = getattr(webgpu_py, name)
+        if not inspect.isclass(found):
+            parts.append(entry("##", name, found))
+        elif not issubclass(found, webgpu_py.WebGPUPyError):
+            parts.append(f"## `{name}`\n\n{prose(inspect.getdoc(found) or '')}\n")
+            for member, value in vars(found).items():
+                # A field of a dataclass is a descriptor too, without words of its own.
+                if not member.startswith("_") and not inspect.ismemberdescriptor(value):
+                    parts.append(entry("###", f"{name}.{member}", value))
+    return "\n".join(parts)
+
+
+def entry(mark, name, value):
+    """A function, method or property: its signature, its words."""
+    if isinstance(value, property):
+        head = f"{name} -> {inspect.signature(value.fget).return_annotation}"
+    else:
+        called = inspect.unwrap(getattr(value, "__func__", value))
+        wait = "await " if inspect.iscoroutinefunction(called) else ""
+        head = f"{wait}{name}{inspect.signature(called)}".replace("(self, ", "(")
+        head = head.replace("(self)", "()").replace("(cls, ", "(")
+        head = re.sub(r"(: |-> )'([^']*)'", r"\1\2", head)
+    return f"{mark} `{name}`\n\n```python\n{head}\n```\n\n{prose(inspect.getdoc(value) or '')}\n"
 
 
 def signatures(node):

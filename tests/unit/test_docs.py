@@ -147,6 +147,10 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert "WARNING" not in done.stderr
     reference = (tmp_path / "site/operators/index.html").read_text()
     assert "x < 0 with the sign of a whole exponent" in html.unescape(reference)
+    public = (tmp_path / "site/api/index.html").read_text()
+    errors_page = (tmp_path / "site/errors/index.html").read_text()
+    for known in wg.__all__:
+        assert f"<code>{known}</code>" in public + errors_page or known == "WebGPUPyError", known
     missing = [n for n in operator_index() if f"<code>{n}</code>" not in reference]
     assert not missing
     # No page asks another server for anything.
