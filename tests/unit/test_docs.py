@@ -83,9 +83,10 @@ def test_python_runs(path, on_cpu):
     asyncio.run(run_blocks(path))
 
 
-def test_blocks_that_do_not_run_are_few():
-    kept = [m["reason"] for p in PAGES for m in blocks(p, "python") if m["reason"]]
-    assert 0 < len(kept) <= 7 and all(len(reason.split()) > 3 for reason in kept)
+def test_blocks_that_do_not_run_say_why_and_are_a_minority():
+    found = [m for p in PAGES for m in blocks(p, "python")]
+    kept = [m["reason"] for m in found if m["reason"]]
+    assert all(len(reason.split()) > 3 for reason in kept) and 3 * len(kept) < len(found)
 
 
 def test_python_that_does_not_run_parses():
@@ -150,7 +151,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     public = (tmp_path / "site/api/index.html").read_text()
     errors_page = (tmp_path / "site/errors/index.html").read_text()
     for known in wg.__all__:
-        assert f"<code>{known}</code>" in public + errors_page or known == "WebGPUPyError", known
+        assert f"<code>{known}</code>" in public + errors_page, known
     missing = [n for n in operator_index() if f"<code>{n}</code>" not in reference]
     assert not missing
     # No page asks another server for anything.
