@@ -166,6 +166,12 @@ Y = "@group(0) @binding(1) var<storage, read_write> y: array<f32>;"
         ("params: Params", "params: Other", 8, "uniform 'params' is Other, must be Params"),
         ("@workgroup_size(wg_size)", "@workgroup_size(side)", 10, "must be numbers, or `wg_size`"),
         ("lib: grid", "lib: gird", 1, "gird"),
+        (
+            "lib: grid",
+            "lib: grid, fault\n@group(0) @binding(12) var<uniform> p: Params;",
+            2,
+            "12 is",
+        ),
     ],
 )
 def test_a_slip_in_the_wgsl_is_named_with_its_line(old, new, line, says):
@@ -250,6 +256,7 @@ def test_arguments_are_checked_as_those_of_the_packages_operators():
         ("test.scaled(x, by=2.0)", wg.FormatError, r"write 'my\.op"),
         ("test.scaled(x, by=two) -> y", wg.FormatError, r"write 'my\.op"),
         ("test.scaled(x, by=2.0) -> symint y", wg.FormatError, "results are tensors"),
+        ("test.scaled(x, by=2.0, live=None) -> y", wg.FormatError, "the session's own"),
         ("test.scaled(x, factor=2.0) -> y", wg.FormatError, r"takes \(x, by\), must take"),
         ("scaled(x, by=2.0) -> y", wg.UnsupportedOperator, "has a namespace"),
         ("aten.mul.Tensor(x, by=2.0) -> y", wg.UnsupportedOperator, "has a namespace"),

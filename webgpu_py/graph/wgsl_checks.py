@@ -13,8 +13,8 @@ from ..errors import FormatError
 from .kernel import Kernel, parse_kernel, with_libraries
 from .operator import Signature
 
-RESERVED = ("live", "fault")
-"""Bindings that the libraries of these names declare; the session binds them itself."""
+SESSIONS = ("live", "fault")
+"""Bindings that the libraries of these names declare, and that the session binds itself."""
 
 DTYPES = {"f32": ("float32",), "i32": ("int32",), "u32": ("uint32", "int8", "uint8", "bool")}
 """What tensors an array of each element may hold; bytes are packed four to a word."""
@@ -56,6 +56,9 @@ def check_wgsl(signature: Signature, wgsl: str) -> CheckedKernel:
     """The kernel of a user's text. FormatError names the line that does not fit the signature."""
     text = _Text(signature.name, wgsl)
     _check_entry(text)
+    taken = {a.name for a in signature.arguments} | set(signature.results)
+    if taken & set(SESSIONS):
+        raise text.error(0, f"{', '.join(SESSIONS)} are the session's own; use another name")
     try:
         whole = with_libraries(wgsl)
     except FileNotFoundError as error:
@@ -63,6 +66,7 @@ def check_wgsl(signature: Signature, wgsl: str) -> CheckedKernel:
     _check_params(text)
     elements = _check_variables(text, signature, parse_kernel(signature.name, wgsl))
     kernel = parse_kernel(signature.name, whole)
+    _check_libraries(text, kernel)
     return CheckedKernel(kernel, elements, _width(text, kernel), "fn linear_index(" in whole)
 
 
@@ -120,6 +124,19 @@ def _check_variables(text: _Text, signature: Signature, kernel: Kernel) -> dict[
     if missing:
         raise text.error(0, f"no `var<storage, read_write>` is named as the result {missing[0]!r}")
     return elements
+
+
+def _check_libraries(text: _Text, kernel: Kernel) -> None:
+    """A library's binding has a number, too, which the user's text can't see."""
+    own = {m[2] for m in _VARIABLE.finditer(text.plain)}
+    theirs = {b.number: b.name for b in kernel.bindings if b.name not in own}
+    for b in kernel.bindings:
+        if b.name in own and b.number in theirs:
+            found = re.search(rf"var<[^>]*>\s*{b.name}\b", text.plain)
+            assert found is not None
+            raise text.error(
+                found.start(), f"binding {b.number} is that of the library {theirs[b.number]!r}"
+            )
 
 
 def _element(text: _Text, at: int, name: str, type_: str) -> str:
