@@ -10,6 +10,8 @@ import {TextAssembler, topLogprobs} from './text.js';
 // Chromium looks for finished work every 2 ms: with four steps in flight the GPU never waits for it.
 const STEPS_IN_FLIGHT = 4;
 const RESULT_NBYTES = 16;
+const PADDED_FROM = 128;
+const PADDED_SHARE = 0.7;
 
 const generators = new Map();
 
@@ -129,6 +131,16 @@ class Generator {
     if (bad >= 0) throw new WebGPUPyError('IndexOutOfRange', `Token id ${prompt[bad]} at position ${bad}: the vocabulary has ids 0 to ${this.vocabSize - 1}.`);
   }
 
+  /** How many of the tokens left the next step takes, with `room` rows in the cache. */
+  stepOf(left, room) {
+    const sizes = this.variants.map((v) => v.tokens).filter((tokens) => tokens <= room);
+    const padded = sizes.find((tokens) => tokens >= left);
+    const full = sizes.findLast((tokens) => tokens <= left) ?? 1;
+    if (!padded) return full;
+    // Rows of padding cost what tokens cost, once there are enough of them to fill a GPU.
+    return full >= PADDED_FROM && left < PADDED_SHARE * padded ? full : left;
+  }
+
   /** Compute the prompt's rows that the cache lacks; gives the first sampled token's promise. */
   prefill(prompt, request) {
     let pos = 0;
@@ -136,10 +148,8 @@ class Generator {
     request.reused = pos;
     this.cached.length = pos;
     let first = null;
-    const largest = this.variants.at(-1).tokens;
     while (pos < prompt.length) {
-      const most = this.variants.findLast((v) => pos + v.tokens <= this.context)?.tokens ?? 1;
-      const tokens = Math.min(prompt.length - pos, largest, most);
+      const tokens = this.stepOf(prompt.length - pos, this.context - pos);
       const sample = pos + tokens === prompt.length;
       first = this.submit({tokens, pos, ids: prompt.slice(pos, pos + tokens), sample});
       pos += tokens;
