@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from webgpu_py.errors import IndexOutOfRange
 from webgpu_py.transfer import RemoteError
 
 WGSL = """//! lib: grid
@@ -58,3 +59,47 @@ def test_what_does_not_compile_is_shown_with_its_line(gpu):
     wrong = WGSL.replace("y[row] = sum;", "y[row] = total;")
     with pytest.raises(RemoteError, match=r"test\.row_sums\.wgsl:13:\d+ .*`y\[row\] = total;`"):
         gpu.call(row_sums, wgsl=wrong, x=x, turns=())
+
+
+async def picked(wgsl, at):
+    import numpy as np
+
+    import webgpu_py as wg
+
+    @wg.kernel("test.pick(table, at) -> y", wgsl)
+    def rule(table, at):
+        return wg.Launch(at.shape, {"numel": at.numel, "size": table.numel})
+
+    g = wg.Graph()
+    table, places = g.input("table", (8,)), g.input("at", at.shape, "int32")
+    g.output("y", g.call("test.pick", g.neg(table), places))
+    device = await wg.request_device("browser")
+    session = await g.build(device)
+    try:
+        return (await session.run(table=np.arange(8, dtype=np.float32), at=at))["y"]
+    finally:
+        session.close()
+        await device.close()
+
+
+def test_an_index_that_the_kernel_finds_wrong_fails_the_run(gpu):
+    wgsl = """//! lib: grid, fault
+struct Params { numel: u32, size: u32, node: u32 }
+@group(0) @binding(0) var<storage, read> table: array<f32>;
+@group(0) @binding(1) var<storage, read> at: array<i32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@group(0) @binding(10) var<uniform> params: Params;
+
+@compute @workgroup_size(wg_size)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_index(id, groups);
+    if (i >= params.numel) { return; }
+    let found = at[i];
+    if (u32(found) >= params.size) { raise_fault(params.node, i, u32(found)); return; }
+    y[i] = table[found];
+}
+"""
+    good = np.array([3, 1, 7], np.int32)
+    np.testing.assert_array_equal(gpu.call(picked, wgsl=wgsl, at=good), [-3, -1, -7])
+    with pytest.raises(IndexOutOfRange, match=r"test\.pick \(node 1\): index -2 at position 2"):
+        gpu.call(picked, wgsl=wgsl, at=np.array([3, 1, -2], np.int32))
