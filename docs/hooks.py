@@ -110,10 +110,24 @@ def entry(mark, name, value):
     else:
         called = inspect.unwrap(getattr(value, "__func__", value))
         wait = "await " if inspect.iscoroutinefunction(called) else ""
-        head = f"{wait}{name}{inspect.signature(called)}".replace("(self, ", "(")
-        head = head.replace("(self)", "()").replace("(cls, ", "(")
+        head = f"{wait}{name}{called_with(inspect.signature(called))}"
         head = re.sub(r"(: |-> )'([^']*)'", r"\1\2", head)
     return f"{mark} `{name}`\n\n```python\n{head}\n```\n\n{prose(inspect.getdoc(value) or '')}\n"
+
+
+def called_with(signature, most=80):
+    """A signature as a call has it, a line a parameter where one line is too long for the page."""
+    own = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    signature = signature.replace(parameters=own)
+    if len(str(signature)) <= most:
+        return signature
+    parts = []
+    for parameter in own:
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        parts.append(str(parameter))
+    lines = "".join(f"    {part},\n" for part in parts)
+    return f"(\n{lines}) -> {signature.return_annotation}"
 
 
 def signatures(node):
