@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+import pte_writer as w
 import webgpu_py as wg
 from webgpu_py.graph.custom import CustomKernel
 from webgpu_py.graph.kernel import Kernel
@@ -286,3 +287,21 @@ def test_helpers_of_the_package_stay_what_they_are():
     g = wg.Graph()
     g.sigmoid(g.input("x", (4,)))
     assert g.ir.nodes[0].op == "aten.sigmoid.default"
+
+
+def test_a_program_may_call_what_the_user_declared():
+    values = [w.vk_tensor("float32", [2, 3]), w.vk_double(3.0), w.vk_tensor("float32", [2, 3])]
+    blob = w.vk_blob(values, [("aten.scaled_anew.default", [0, 1, 2])], [0], [2])
+    ports = [w.tensor("float32", [2, 3]), w.tensor("float32", [2, 3], planned=True)]
+    plan = w.plan(ports, [w.delegate_call(0, [0, 1])], [0], [1], delegates=[w.delegate(0)])
+    data = w.pte([plan], segments=[blob])
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    async def run():
+        program = await wg.load(data, device=await wg.request_device("cpu"))
+        return await program.forward(x)
+
+    with pytest.raises(wg.UnsupportedOperator, match=r"aten\.scaled_anew\.default"):
+        asyncio.run(run())
+    declare("aten.scaled_anew.default(x, by) -> y").reference(lambda x, by: x * by)
+    np.testing.assert_array_equal(asyncio.run(run()), 3 * x)
