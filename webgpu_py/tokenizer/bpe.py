@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import FeatureMissing, FormatError, IndexOutOfRange
 from .base import AddedToken, Roles, Tokenizer
-from .merge import merge
+from .merge import Merged, merge
 from .patterns import Splitting
 
 CACHED_PIECES, LONGEST_CACHED = 4096, 64
@@ -85,7 +85,7 @@ class ByteBPE(Tokenizer):
         self._fast = _tiktoken(splitting.pattern, ids) if pairs is None else None
         lacking = bytes(byte for byte in range(256) if bytes((byte,)) not in ids)
         self._lacking = re.compile(b"[" + re.escape(lacking) + b"]") if lacking else None
-        self._merged = lru_cache(CACHED_PIECES)(self._merge_piece)
+        self._merged = Merged(CACHED_PIECES)
 
     @property
     def exact(self) -> bool:
@@ -110,7 +110,9 @@ class ByteBPE(Tokenizer):
         slow: list[int] = []
         for piece in self._cut(text):
             short = len(piece) <= LONGEST_CACHED
-            slow.extend(self._merged(piece) if short else self._merge_piece(piece))
+            slow.extend(
+                self._merged.get(piece, self._merge_piece) if short else self._merge_piece(piece)
+            )
         return slow
 
     def _encode_fast(self, text: str) -> list[int] | None:

@@ -42,3 +42,24 @@ def merge(
                 if order is not None:
                     heappush(heap, (order, left, len(parts[left]), len(parts[right])))
     return [part for part in parts if part]
+
+
+class Merged:
+    """What pieces merge to, for as many as `most`: text repeats itself.
+
+    An `lru_cache` of a method would hold its tokenizer, and that its cache: both, and all memory
+    of tiktoken's, would outlive their model until the next full garbage collection.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._found: dict[str, tuple[int, ...]] = {}
+
+    def get(self, piece: str, make: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
+        """The ids of a piece; `make` is asked for those that are new."""
+        found = self._found.get(piece)
+        if found is None:
+            if len(self._found) == self._most:
+                self._found.clear()
+            found = self._found[piece] = make(piece)
+        return found

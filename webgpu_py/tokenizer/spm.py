@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ..errors import FormatError, IndexOutOfRange
 from .base import AddedToken, Roles, Tokenizer
-from .merge import merge
+from .merge import Merged, merge
 
 Prefix: TypeAlias = Literal["always", "first", "never"]
 
@@ -54,7 +53,7 @@ class SentencePiece(Tokenizer):
         self._prefix = prefix
         # Words can be merged one by one only if no entry reaches over the border of two.
         self._by_words = not any(SPACE in entry.lstrip(SPACE) for entry in ids)
-        self._merged = lru_cache(CACHED_WORDS)(self._merge_word)
+        self._merged = Merged(CACHED_WORDS)
 
     def _encode_text(self, text: str, at_start: bool, after_special: bool) -> list[int]:
         text = text.replace(" ", SPACE)
@@ -65,7 +64,9 @@ class SentencePiece(Tokenizer):
         ids: list[int] = []
         for word in WORDS.findall(text) if self._by_words else (text,):
             short = len(word) <= LONGEST_CACHED
-            ids.extend(self._merged(word) if short else self._merge_word(word))
+            ids.extend(
+                self._merged.get(word, self._merge_word) if short else self._merge_word(word)
+            )
         return ids
 
     def _merge_word(self, word: str) -> tuple[int, ...]:
