@@ -8,11 +8,17 @@ from typing import Any, Literal
 
 from .bridge import Bridge
 from .errors import DeviceLost, FeatureMissing
+from .events import tell
 from .graph.limits import Limits
 from .graph.plan import PipelineKey, PipelineSpec
 
 DeviceKind = Literal["browser", "cpu", "native"]
 Reopen = Callable[[], Awaitable[Bridge]]
+
+
+def named(info: Mapping[str, Any]) -> dict[str, str]:
+    """An adapter's vendor and architecture, as events tell them."""
+    return {k: str(info.get(k, "")) for k in ("vendor", "architecture")}
 
 
 class Device:
@@ -67,6 +73,7 @@ class Device:
             await self.bridge.close()
             self._pipelines.clear()
             self.bridge = fresh
+            tell("device.restarted", named(fresh.info))
 
     async def pipelines(self, specs: Mapping[PipelineKey, PipelineSpec]) -> dict[PipelineKey, int]:
         """Handles of compiled pipelines; each distinct one is compiled once a device."""
@@ -102,6 +109,7 @@ async def request_device(kind: DeviceKind = "browser", **options: Any) -> Device
         except BaseException:
             await device.close()
             raise
+        tell("device.opened", named(device.info))
         return device
     if kind == "cpu":
         from .backends.cpu import CpuBridge

@@ -9,6 +9,7 @@ async for text in llm.chat([{"role": "user", "content": "Hello!"}]):
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from .device import Device, request_device
-from .errors import ContextLength, FormatError
+from .errors import ContextLength, FormatError, WebGPUPyError
+from .events import tell
 from .generation import GenerationOptions, Generator, Piece, Request, SessionGenerator
 from .graph.session import Session
 from .graph.values import Source
@@ -80,6 +82,11 @@ class Stream:
                 if piece.top_logprobs:
                     self.top_logprobs.append(piece.top_logprobs)
                 yield piece
+            told = {"why": self.finish_reason, "tokens": len(self.tokens)}
+            tell("answer.ended", {**told, **self.timings})
+        except WebGPUPyError as error:
+            tell("answer.failed", {"code": error.code}, logging.WARNING)
+            raise
         finally:
             self._request.cancel()
 
@@ -191,6 +198,9 @@ class LLM:
             progress=progress,
         )
         llm.load_ms = 1e3 * (time.perf_counter() - started)
+        facts = {"load_ms": round(llm.load_ms, 1), "gpu_nbytes": llm.memory()["total"]}
+        architecture = stored.config.architecture
+        tell("model.loaded", {"architecture": architecture, "device": device.kind, **facts})
         return llm
 
     async def save(self, path: str | os.PathLike[str]) -> None:

@@ -54,5 +54,5 @@ def wrong(browser, mounts, settings, request):
 def test_the_page_does_without_a_gpu_that_fails_it_and_says_why(wrong):
     wrong.goto("/?model=tiny.gguf")
     warning = wrong.page.locator("#warning").inner_text()
-    assert "computes wrong numbers" in warning and "self test, norm, run 1 of 3" in warning
+    assert "computes wrong numbers" in warning and "self test, rows, run 1 of 3" in warning
     assert "NumPy" in wrong.by("adapter").inner_text()

@@ -8,7 +8,7 @@ import pytest
 from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.device import Device
 from webgpu_py.errors import WrongNumbers
-from webgpu_py.self_test import K, N, self_test
+from webgpu_py.self_test import ROWS, K, self_test
 
 
 class Erring(CpuBridge):
@@ -35,10 +35,10 @@ def test_right_numbers_pass_and_nothing_is_kept():
 @pytest.mark.parametrize(
     ("when", "at", "by", "text"),
     [
-        (1, 5, 0.1, r"norm, run 1 of 3: 1 of 96 .* the first at \[0, 5\] is"),
-        (2, K + N - 1, 1.0, r"linear, run 2 of 3: 1 of 40 .* at \[0, 39\]"),
-        (1, K + N, 1e-3, r"softmax, run 1 of 3"),
-        (3, K, 3e-6, "linear, run 3 against run 1"),
+        (1, 5, 0.1, r"rows, run 1 of 3: 1 of 288 .* the first at \[0, 5\] is"),
+        (2, 2 * ROWS * K - 1, 1.0, r"norm, run 2 of 3: 1 of 288 .* at \[2, 95\]"),
+        (1, 2 * ROWS * K, 1e-3, r"softmax, run 1 of 3"),
+        (3, ROWS * K, 3e-6, "norm, run 3 against run 1"),
         (2, 3, np.nan, "is nan instead of"),
     ],
 )
