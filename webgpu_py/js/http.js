@@ -28,6 +28,11 @@ export function checkNotHtml(url, bytes) {
  * `validator` where nothing readable says which version of the file this is.
  */
 export async function request(url, {start, end, signal}) {
+  const {protocol} = new URL(url, globalThis.location?.href);
+  // An extension's pages have a protocol of their own, and files beside them.
+  if (!['http:', 'https:', 'blob:', globalThis.location?.protocol].includes(protocol)) {
+    throw new WebGPUPyError('NetworkError', `${url.slice(0, 100)}: an address begins with http:// or https://, not ${protocol}`);
+  }
   const headers = end === undefined ? {} : {Range: `bytes=${start}-${end - 1}`};
   let response;
   try {
