@@ -38,6 +38,7 @@ async def work(url, loads, generations, runs):
 
     import _webgpu_py_js as half
     import numpy as np
+
     import webgpu_py as wg
     from webgpu_py.bridge import heap_nbytes
     from webgpu_py.llm import LLM
