@@ -65,10 +65,11 @@ export async function open(options = {}) {
   const device = newHandle();
   const state = {
     gpu, owned: !options.device, lost: null, errors: [],
-    buffers: new Map(), pipelines: new Map(), plans: new Map(),
+    buffers: new Map(), pipelines: new Map(), plans: new Map(), waiting: new Set(),
   };
   state.whenLost = gpu.lost.then((info) => {
     state.lost = new WebGPUPyError('DeviceLost', `The GPU device was lost (${info.reason}): ${info.message || 'no reason given'}. Build the session again.`);
+    for (const lost of state.waiting) lost(state.lost);
     throw state.lost;
   });
   state.whenLost.catch(() => {});
@@ -101,13 +102,21 @@ const LOSS_ANNOUNCED_MS = 1000;
 
 /** `promise`, or the device's loss, whichever comes first; a loss explains what it aborted. */
 export async function orLost(state, promise) {
+  let lost;
   try {
-    return await Promise.race([promise, state.whenLost]);
+    // Not Promise.race: the loss is one promise for all, and would remember every call that it was raced with.
+    return await new Promise((resolve, reject) => {
+      if (state.lost) reject(state.lost);
+      state.waiting.add((lost = reject));
+      promise.then(resolve, reject);
+    });
   } catch (error) {
     if (error?.name === 'AbortError') {
       await Promise.race([state.whenLost, new Promise((resolve) => setTimeout(resolve, LOSS_ANNOUNCED_MS))]);
     }
     throw state.lost ?? error;
+  } finally {
+    state.waiting.delete(lost);
   }
 }
 
