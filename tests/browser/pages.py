@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
+
 from webgpu_py.host.browser_thread import Synchronous
 
 CASES = Path(__file__).resolve().parents[1] / "conformance" / "cases"
@@ -12,6 +14,7 @@ addEventListener('securitypolicyviolation',
   (e) => violations.push(`${e.violatedDirective} ${e.blockedURI}`));
 """
 STARTED_MS = 240_000
+SETTLED_MS = 60_000
 
 
 class Visit:
@@ -38,7 +41,13 @@ class Visit:
         self.page.locator('html:not([data-state="loading"])').wait_for(
             state="attached", timeout=STARTED_MS
         )
-        assert self.state == state, (self.page.locator("main").inner_text(), self.console)
+        try:
+            # What was asked for a moment ago may not have begun yet.
+            wanted = self.page.locator(f'html[data-state="{state}"]')
+            wanted.wait_for(state="attached", timeout=SETTLED_MS)
+        except PlaywrightTimeout as error:
+            seen = self.state, self.page.locator("main").inner_text(), self.console
+            raise AssertionError(f"{state!r} was awaited, seen {seen}") from error
         return self
 
     @property

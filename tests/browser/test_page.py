@@ -162,7 +162,8 @@ def test_files_that_are_no_models_are_refused_and_another_can_be_chosen(opened, 
         opened.by("model-picker").click()
         opened.page.get_by_label("An address").fill(f"{site.url}/{path}")
         opened.page.get_by_role("button", name="Load", exact=True).click()
-        opened.wait("error")
+        # The page is still in the last file's error state for a moment: wait for this file's name.
+        opened.page.get_by_role("alert").filter(has_text=path).wait_for()
         assert opened.error == ("NetworkError" if path == "absent.gguf" else "FormatError")
         assert re.search(r"Choose another model", opened.page.get_by_role("alert").inner_text())
     opened.by("model-picker").click()
