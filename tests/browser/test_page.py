@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from browser.pages import CASES, Visit
+from browser.pages import CASES, STARTED_MS, Visit
 from webgpu_py.host.server import Server
 
 MISSING = {
@@ -163,7 +163,7 @@ def test_files_that_are_no_models_are_refused_and_another_can_be_chosen(opened, 
         opened.page.get_by_label("An address").fill(f"{site.url}/{path}")
         opened.page.get_by_role("button", name="Load", exact=True).click()
         # The page is still in the last file's error state for a moment: wait for this file's name.
-        opened.page.get_by_role("alert").filter(has_text=path).wait_for()
+        opened.page.get_by_role("alert").filter(has_text=path).wait_for(timeout=STARTED_MS)
         assert opened.error == ("NetworkError" if path == "absent.gguf" else "FormatError")
         assert re.search(r"Choose another model", opened.page.get_by_role("alert").inner_text())
     opened.by("model-picker").click()
