@@ -33,6 +33,7 @@ def measured(browser, tmp_path):
     return posted
 
 
+@pytest.mark.slow
 def test_a_case_is_measured_and_posted_in_the_agreed_form(measured):
     result = measured["/__result"]
     assert "error" not in result

@@ -51,6 +51,7 @@ def wrong(browser, mounts, settings, request):
         one.close()
 
 
+@pytest.mark.slow
 def test_the_page_does_without_a_gpu_that_fails_it_and_says_why(wrong):
     wrong.goto("/?model=tiny.gguf")
     warning = wrong.page.locator("#warning").inner_text()

@@ -13,6 +13,7 @@ from webgpu_py.host.site import build_site
 from webgpu_py.host.urls import PYODIDE_CDN
 
 
+@pytest.mark.slow
 def test_bundled_site_answers_under_a_sub_path_without_a_network(browser, tmp_path, capsys):
     model = tmp_path / "tiny.gguf"
     model.write_bytes(tiny_gguf())

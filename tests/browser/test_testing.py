@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/testing"
 
 
@@ -18,6 +20,7 @@ def command():
     return [sys.executable, *rest]
 
 
+@pytest.mark.slow
 def test_the_workflows_last_step_passes_in_a_folder_of_its_own(tmp_path, settings):
     project = shutil.copytree(EXAMPLE, tmp_path / "project")
     (project / "pytest.ini").write_text("[pytest]\n")

@@ -33,7 +33,7 @@ def llm_gpu(browser, mounts, settings):
         gpu.close()
 
 
-@pytest.mark.parametrize("form", ["gguf", "folder"])
+@pytest.mark.parametrize("form", ["gguf", pytest.param("folder", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_in_the_browser(llm_gpu, name, form):
     folder, expected = GOLDENS / name, golden(name)
