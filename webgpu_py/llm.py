@@ -165,8 +165,7 @@ class LLM:
             if progress:
                 progress("header", stored.header_nbytes, stored.header_nbytes)
             rows = _context(stored.config, context)
-            most = min(rows, SOFTWARE_CHUNK if device.info.get("software") else CHUNKS[-1])
-            chunk = max(c for c in CHUNKS if c <= most)
+            chunk = largest_chunk(device, rows)
             decoder = build_decoder(stored.config, stored.weights, rows, chunk)
             session = await Session.build(
                 device,
@@ -311,6 +310,12 @@ def _context(config: ModelConfig, wanted: int | None) -> int:
     if not 2 <= wanted <= most:
         raise ContextLength(f"context={wanted}, this model allows 2 to {most}")
     return wanted
+
+
+def largest_chunk(device: Device, context: int) -> int:
+    """The most prompt tokens that a step takes on a device."""
+    most = SOFTWARE_CHUNK if device.info.get("software") else CHUNKS[-1]
+    return max(c for c in CHUNKS if c <= min(most, context))
 
 
 async def make_generator(

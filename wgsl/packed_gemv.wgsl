@@ -1,4 +1,4 @@
-//! lib: grid, packed, packed_columns, gate, packed_linear
+//! lib: grid, reduce, packed, packed_columns, gate, packed_linear
 // Packed linear for few rows. `lanes` invocations share 4 columns; each reads 16 bytes of codes at a
 // time, so that every word is read once, coalesced. A workgroup has one or more such sets.
 // Activations go through workgroup memory, `slots` chunks of 16 bytes of codes at a time: lanes want
@@ -19,7 +19,6 @@ override has_norm: bool = false;
 var<workgroup> x_tile: array<vec4<f32>, x_count>;
 var<workgroup> partial: array<vec4<f32>, wg_size>;
 var<workgroup> fourths: array<f32, wg_size>;
-var<workgroup> squares: array<f32, wg_size>;
 
 fn stage(thread: u32, row: u32, first: u32) -> f32 {
     var found = 0.0;
@@ -84,16 +83,7 @@ fn inverse_rms(thread: u32, own: f32) -> f32 {
     if (!has_norm) {
         return 1.0;
     }
-    workgroupBarrier();
-    squares[thread] = own;
-    workgroupBarrier();
-    for (var step = wg_size / 2u; step > 0u; step /= 2u) {
-        if (thread < step) {
-            squares[thread] += squares[thread + step];
-        }
-        workgroupBarrier();
-    }
-    return inverseSqrt(squares[0] / f32(params.k) + params.eps);
+    return inverseSqrt(workgroup_sum(thread, own) / f32(params.k) + params.eps);
 }
 
 @compute @workgroup_size(wg_size)

@@ -8,7 +8,7 @@ from kernels import Operands, Shared
 
 from webgpu_py.generation import GenerationOptions
 from webgpu_py.graph.session import Session
-from webgpu_py.llm import CHUNKS, LLM, Stream, make_generator
+from webgpu_py.llm import LLM, Stream, largest_chunk, make_generator
 from webgpu_py.models.config import ModelConfig
 from webgpu_py.models.decoder import build_decoder
 from webgpu_py.models.weights import Packed, StoredWeights
@@ -117,7 +117,7 @@ class Models:
     async def _load_random(self, given):
         config = ModelConfig.from_hf(given["config"])
         rows = given["context"]
-        chunk = max(c for c in CHUNKS if c <= rows)
+        chunk = largest_chunk(self.device, rows)
         decoder = build_decoder(config, RandomWeights(), rows, chunk)
         self.session = await Session.build(self.device, decoder.graph.ir)
         tokenizer = NoText(config.vocab_size)

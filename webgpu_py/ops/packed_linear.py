@@ -39,6 +39,9 @@ NARROW = 2048
 GEMV_SUMS = 24
 """Bytes of workgroup memory an invocation adds up its sums with."""
 
+REDUCE_NBYTES = 64
+"""Workgroup memory of `wgsl/lib/reduce.wgsl` beside a number an invocation."""
+
 GEMM_THREADS = 128
 TILE_STORAGE = 16384
 GEMM_COLUMNS = 64
@@ -117,7 +120,8 @@ def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
     # Measured on an H200: few lanes where columns abound, many where a row is long or columns few.
     chunks, sums = weight.k // weight.chunk, m * weight.n
     row = 1 << (chunks - 1).bit_length()
-    storage = limits.max_compute_workgroup_storage_size - GEMV_SUMS * limits.workgroup_width(256)
+    sums_nbytes = GEMV_SUMS * limits.workgroup_width(256) + REDUCE_NBYTES
+    storage = limits.max_compute_workgroup_storage_size - sums_nbytes
     room = min(GEMV_VECTORS, storage // 16) // (weight.chunk // 4 + 1)
     most = max(4, min(1 << (room.bit_length() - 1), row))
     wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32 if sums >= 1024 else 64
