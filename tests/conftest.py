@@ -1,12 +1,40 @@
-"""The plugin that users have, under shorter names, and the tests' own pages."""
+"""The plugin that users have, under shorter names, the tests' own pages, and what is counted."""
 
 from pathlib import Path
 
 import pytest
 
+from ops import native
+
 pytest_plugins = ["webgpu_py.testing"]
 
 HARNESS = Path(__file__).parent / "browser" / "harness"
+COUNTS = pytest.StashKey()
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--native", action="store_true", help="wgpu-py instead of the browser for operators"
+    )
+
+
+def pytest_configure(config):
+    config.stash[COUNTS] = []
+    if config.getoption("--native"):
+        config.pluginmanager.register(native)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.stash[COUNTS]:
+        terminalreporter.section("counts")
+        for line in config.stash[COUNTS]:
+            terminalreporter.line(line)
+
+
+@pytest.fixture
+def counts(request):
+    """Lines for the end of the report: what was tried, how often."""
+    return request.config.stash[COUNTS]
 
 
 @pytest.fixture(scope="session")

@@ -131,7 +131,7 @@ def bounded(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("limits", SMALL, ids=name_of)
-def test_plans_stay_within_small_limits_or_say_what_is_too_large(bounded, limits):
+def test_plans_stay_within_small_limits_or_say_what_is_too_large(bounded, counts, limits):
     cases = suite()
     assert len(cases) > 300
     outcomes = Counter()
@@ -147,13 +147,13 @@ def test_plans_stay_within_small_limits_or_say_what_is_too_large(bounded, limits
         except WebGPUPyError as error:
             # Indices that zeros would be, and cases of refusals.
             outcomes[error.code] += 1
-    print(f"\n{name_of(limits)}: {dict(outcomes)}")
+    counts.append(f"limits, {name_of(limits)}: {dict(outcomes)}")
     assert outcomes["fits"] > 100
     assert outcomes["fits"] + outcomes["refused"] > 0.95 * len(cases)
 
 
 @pytest.mark.slow
-def test_a_sample_of_the_cases_computes_right_under_small_limits(gpu):
+def test_a_sample_of_the_cases_computes_right_under_small_limits(gpu, counts):
     rng = np.random.default_rng(7)
     outcomes = Counter()
     cases = suite()
@@ -172,5 +172,5 @@ def test_a_sample_of_the_cases_computes_right_under_small_limits(gpu):
         except LimitExceeded as error:
             assert SAID.search(str(error)), f"{case}: {error}"
             outcomes["refused"] += 1
-    print(f"\n{dict(outcomes)}")
+    counts.append(f"limits, computed in the browser: {dict(outcomes)}")
     assert outcomes["right"] > 150

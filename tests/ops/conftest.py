@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ops import features, native
+from ops import features
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "FEATURES.md"
@@ -14,14 +14,6 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-features", action="store_true", help="write FEATURES.md from a whole run"
     )
-    parser.addoption(
-        "--native", action="store_true", help="wgpu-py instead of the browser for operators"
-    )
-
-
-def pytest_configure(config):
-    if config.getoption("--native", default=False):
-        config.pluginmanager.register(native)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +39,7 @@ def pytest_deselected(items):
 def pytest_sessionfinish(session, exitstatus):
     if exitstatus or not features.whole or not session.config.stash.get(WHOLE, False):
         return
-    if session.config.getoption("--native", default=False):
+    if session.config.getoption("--native"):
         return _finish_native(session)
     fresh = features.document()
     if session.config.getoption("--update-features", default=False):

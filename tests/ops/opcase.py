@@ -45,7 +45,8 @@ class Sym:
 class OpCase:
     """`runs` are further runs on the same session: input values by name, expected results.
 
-    `mutated` names arguments by position whose contents after the run follow the results.
+    `mutated` names arguments by position whose contents after the run follow the results. `then`
+    are further calls, each on the first result so far: name and more arguments.
     """
 
     op: str
@@ -57,6 +58,7 @@ class OpCase:
     rtol: float = 1e-5
     outputs: tuple[int, ...] | None = None
     mutated: tuple[int, ...] = ()
+    then: tuple[tuple[Any, ...], ...] = ()
 
     def __str__(self):
         shapes = [str(list(a.array.shape)) for a in self.args if isinstance(a, (In, Const))]
@@ -65,7 +67,10 @@ class OpCase:
 
 
 async def run_spec(spec, kind):
-    """Build and run one encoded case; also runs inside the browser, so it imports for itself."""
+    """Build and run one encoded case; also runs inside the browser, so it imports for itself.
+
+    A run that is None resets the session instead.
+    """
     import sys
 
     import webgpu_py as wg
@@ -101,13 +106,20 @@ async def run_spec(spec, kind):
         args = [decode(a) for a in spec["args"]]
         results = g.call(spec["op"], *args)
         results = results if isinstance(results, tuple) else (results,)
+        for name, *rest in spec["then"]:
+            results = (g.call(name, results[0], *rest),)
         wanted = spec["outputs"] if spec["outputs"] is not None else range(len(results))
         for i in wanted:
             g.output(f"out{i}", results[i])
         for i in spec["mutated"]:
             g.output(f"arg{i}", args[i])
         session = await g.build(device, spec["limits"])
-        found = [list((await session.run(**run)).values()) for run in spec["runs"]]
+        found = []
+        for run in spec["runs"]:
+            if run is None:
+                await session.reset()
+            else:
+                found.append(list((await session.run(**run)).values()))
         memory = session.memory()["total"]
         allocated = device.bridge.stats()["buffer_nbytes"] - before["buffer_nbytes"]
         session.close()
@@ -136,7 +148,8 @@ def _encode(a):
     return {"value": a}
 
 
-def _inputs(args):
+def inputs_of(args):
+    """Values of inputs by name."""
     found = {}
     for a in args:
         if isinstance(a, In):
@@ -144,21 +157,27 @@ def _inputs(args):
         elif isinstance(a, Sym):
             found[a.name] = a.value
         elif isinstance(a, list):
-            found.update(_inputs(a))
+            found.update(inputs_of(a))
     return found
 
 
-def run(case, gpu=None):
-    """Results of every run of a case; checks that memory() is exact and nothing leaks."""
-    first = _inputs(case.args)
-    spec = {
+def spec_of(case):
+    """A case as what `run_spec` takes."""
+    first = inputs_of(case.args)
+    return {
         "op": case.op,
         "args": [_encode(a) for a in case.args],
         "runs": [first, *({**first, **inputs} for inputs, _ in case.runs)],
         "limits": case.limits,
         "outputs": list(case.outputs) if case.outputs is not None else None,
         "mutated": list(case.mutated),
+        "then": [list(call) for call in case.then],
     }
+
+
+def run(case, gpu=None):
+    """Results of every run of a case; checks that memory() is exact and nothing leaks."""
+    spec = spec_of(case)
     if gpu is None:
         done = asyncio.run(run_spec(spec, "cpu"))
     else:
