@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import DeviceLost
-from ..graph.call import Call, Env
+from ..graph.call import Call
 from ..graph.limits import Limits
 from ..graph.plan import PipelineSpec, Plan
+from ..graph.reference import run_reference
 from ..graph.values import Source, Tensor, TensorSpec, ValueId
 
 _HUGE = 1 << 40
@@ -106,31 +107,18 @@ class CpuBridge:
         times = []
         for call in p.calls:
             start = time.perf_counter()
-            self._step(p, call.with_env(env))
+            at = call.with_env(env)
+            run_reference(at, lambda i: self._array(p, at, i))  # noqa: B023
             times.append(1e6 * (time.perf_counter() - start))
         out = [self._buffers[t.buffer][: t.nbytes].tobytes() for t in p.outputs]
         if p.fault is not None:
             out.append(bytes(16))
         return b"".join(out), (times + [0.0] * len(p.labels))[: len(p.labels)]
 
-    def _step(self, plan: Plan, call: Call) -> None:
-        if call.operator.signature.kind == "symint":
-            return
-        tensors = call.map_tensors(lambda i: self._array(plan, call, call.env, i))
-        with np.errstate(all="ignore"):
-            results = call.operator.reference(call, **tensors)
-        if isinstance(results, (np.ndarray, np.generic)):
-            results = [results]
-        for i, result in zip(call.result_ids, results, strict=False):
-            if isinstance(call.graph.values[i], Tensor):
-                with np.errstate(all="ignore"):
-                    target = self._array(plan, call, call.env, i)
-                    target[...] = np.asarray(result).reshape(target.shape)
-
-    def _array(self, plan: Plan, call: Call, env: Env, value_id: ValueId) -> np.ndarray:
+    def _array(self, plan: Plan, call: Call, value_id: ValueId) -> np.ndarray:
         value = call.graph.values[value_id]
         assert isinstance(value, Tensor)
-        spec = TensorSpec(value.spec.dtype, env.dims[value_id])
+        spec = TensorSpec(value.spec.dtype, call.env.dims[value_id])
         buffer = self._buffers[plan.buffer_of[value_id]]
         start = plan.offset_of.get(value_id, 0)
         return buffer[start : start + spec.nbytes].view(spec.dtype).reshape(spec.dims)

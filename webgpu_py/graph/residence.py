@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import LimitExceeded, ShapeError
+from ..errors import IndexOutOfRange, LimitExceeded, ShapeError
+from . import boundary
 from .call import Call, Env
 from .constants import upload_constant
 from .limits import Limits
-from .lowering import Lowered, SessionSlots, lower
+from .lowering import Dispatch, Lowered, SessionSlots, lower
 from .memory import MemoryPlan, Slot, Upload, plan_memory, tensors_read
 from .plan import PipelineKey, Plan, encode, layout_transfers, specs_of
 from .shapes import DimsKey, dims_key
@@ -136,7 +137,6 @@ class Residence:
 
     async def _prepack(self, lowered: Lowered, progress: Progress | None) -> None:
         """Upload every constant once; run the operators that only rearrange constants."""
-        bridge = self.bridge
         batches = self.memory.batches
         uploads = [*self.memory.uploads, *(u for b in batches for u in b.uploads)]
         total = sum(self.graph.constants[u.constant].spec.nbytes for u in uploads)
@@ -153,25 +153,40 @@ class Residence:
         # Small tensors lie all over a file: first, they would wait for the whole of a download.
         early = self._read_once()
         await upload([u for u in self.memory.uploads if u.slot in early])
-        handles = await self._pipelines(lowered)
         for batch in batches:
             await upload(batch.uploads)
             dispatches = [d for d in lowered.once if d.node in batch.nodes]
-            plan = encode(dispatches, handles, self._buffers, self._limits, self.slots.fault)
-            plan.calls = [c.with_env(lowered.env) for c in self._calls if c.index in batch.nodes]
-            plan.buffer_of = {i: self._buffers[s] for i, s in self.memory.slot_of.items()}
-            plan.offset_of = self.memory.offset_of
-            plan.env = lowered.env
-            handle = await bridge.load_plan(plan)
-            try:
-                await bridge.run(handle, np.empty(0, np.uint8))
-            finally:
-                bridge.destroy_plan(handle)
+            await self.run_nodes(dispatches, batch.nodes, lowered.env)
         await upload([u for u in self.memory.uploads if u.slot not in early])
         self._free(lambda slot: slot.kind == "transient")
         if uploads:
             # What went wrong with one comes with the next answer, which should not be a user's.
-            await bridge.read(self._buffers[self.slots.fault], 0, 16)
+            await self.bridge.read(self._buffers[self.slots.fault], 0, 16)
+
+    async def run_nodes(self, dispatches: Sequence[Dispatch], nodes: set[int], env: Env) -> None:
+        """Run some nodes alone, on what lies in the buffers; IndexOutOfRange."""
+        handles = await self.device.pipelines(specs_of(dispatches))
+        plan = encode(dispatches, handles, self._buffers, self._limits, self.slots.fault)
+        plan.calls = [c.with_env(env) for c in self._calls if c.index in nodes]
+        plan.buffer_of = {i: self._buffers[s] for i, s in self.memory.slot_of.items()}
+        plan.offset_of = self.memory.offset_of
+        plan.env = env
+        handle = await self.bridge.load_plan(plan)
+        try:
+            self.check_fault(plan, await self.bridge.run(handle, np.empty(0, np.uint8)))
+        finally:
+            self.bridge.destroy_plan(handle)
+
+    def check_fault(self, plan: Plan, result: bytes) -> None:
+        """IndexOutOfRange for an index that a kernel found, by the fault words after a result."""
+        if plan.fault is None:
+            return
+        node, position, value = np.frombuffer(memoryview(result)[-16:-4], np.uint32)
+        if node:
+            raise self._calls[int(node) - 1].error(
+                IndexOutOfRange,
+                f"index {int(value.astype(np.int32))} at position {int(position)} is out of range",
+            )
 
     def _read_once(self) -> set[int]:
         """Slots that operators read which run at build."""
@@ -207,6 +222,13 @@ class Residence:
         count = left if nbytes is None else nbytes
         offset += self.memory.offset_of.get(value_id, 0)
         return await self.bridge.read(self._buffers[slot], offset, count)
+
+    async def read_live(self, env: Env, value_id: ValueId) -> np.ndarray:
+        """Any tensor as it lies in its buffer at the moment, at its live dims."""
+        spec = self.live_spec(env, value_id)
+        buffer = self._buffers[self.memory.slot_of[value_id]]
+        raw = await self.bridge.read(buffer, self.memory.offset_of.get(value_id, 0), spec.nbytes)
+        return boundary.from_device(raw, spec)
 
     def live_spec(self, env: Env, value_id: ValueId) -> TensorSpec:
         """A tensor's dtype and live dims."""

@@ -19,6 +19,7 @@ from .values import Dim, GraphIR, Port, SymInt, Tensor, ValueId
 
 if TYPE_CHECKING:
     from ..device import Device
+    from .debug import DebugReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,7 @@ class Session:
         Raises ShapeError, DtypeError or IndexOutOfRange before anything reaches the device, and
         IndexOutOfRange after it for an index that only the device knows.
         """
-        names = {p.name for p in self.graph.inputs}
-        if names != set(inputs):
-            raise ShapeError(f"run() takes {sorted(names)}, got {sorted(inputs)}")
-        outputs = await self.run_list([inputs[p.name] for p in self.graph.inputs])
+        outputs = await self.run_list(self._ordered(inputs))
         return {p.name: a for p, a in zip(self.graph.outputs, outputs, strict=True)}
 
     async def run_list(self, inputs: Sequence[Any], profile: bool = False) -> list[np.ndarray]:
@@ -115,8 +113,37 @@ class Session:
 
         FeatureMissing where the device has no timestamp-query.
         """
-        await self.run_list([inputs[p.name] for p in self.graph.inputs], profile=True)
+        await self.run_list(self._ordered(inputs), profile=True)
         return self._timings.kernels
+
+    async def debug(self, **inputs: Any) -> DebugReport:
+        """A run that examines every node: NaN, infinity, and a mismatch to the NumPy reference.
+
+        It stops at the first fault, which leaves mutable tensors as that node did. Slow: every
+        tensor is read back, and the reference takes float64's memory for the largest node.
+        Errors as of `run`.
+        """
+        return await self.debug_list(self._ordered(inputs))
+
+    async def debug_list(self, inputs: Sequence[Any]) -> DebugReport:
+        """`debug` on arrays in input order."""
+        from .debug import examine
+
+        self._check_open()
+        async with self._lock:
+            arrays, env = self._bind(inputs)
+            residence = self._residence
+            variant = await residence.variant(env)
+            blob = self._blob(variant, arrays, env)
+            for t in variant.plan.inputs:
+                residence.bridge.write(t.buffer, 0, blob[t.offset : t.offset + t.nbytes])
+            return await examine(residence, self._calls, variant, env)
+
+    def _ordered(self, inputs: Mapping[str, Any]) -> list[Any]:
+        names = {p.name for p in self.graph.inputs}
+        if names != set(inputs):
+            raise ShapeError(f"this graph takes {sorted(names)}, got {sorted(inputs)}")
+        return [inputs[p.name] for p in self.graph.inputs]
 
     async def _run(
         self, inputs: Sequence[Any], profile: bool
@@ -170,14 +197,7 @@ class Session:
 
     def _outputs(self, variant: Variant, env: Env, result: bytes) -> list[np.ndarray]:
         view = memoryview(result)
-        if variant.plan.fault is not None:
-            node, position, value = np.frombuffer(view[-16:-4], np.uint32)
-            if node:
-                raise self._calls[int(node) - 1].error(
-                    IndexOutOfRange,
-                    f"index {int(value.astype(np.int32))} at position {int(position)} "
-                    "is out of range",
-                )
+        self._residence.check_fault(variant.plan, result)
         return [
             boundary.from_device(
                 view[t.offset : t.offset + t.nbytes], self._residence.live_spec(env, p.value)
