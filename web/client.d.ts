@@ -207,11 +207,42 @@ export class Program implements Opened {
   private constructor();
   readonly name: string;
   readonly info: { kind: 'program'; name: string; nbytes: number; methods: any[]; memory: Record<string, number> };
+/** The first wrong value of a run, and what computed it; see `Fault` in Python. */
+export interface Fault {
+  node: number;
+  operator: string;
+  /** The node's dispatches with their overrides. */
+  kernels: string[];
+  output: string;
+  index: number[];
+  found: number | 'nan' | 'inf' | '-inf';
+  /** Null for a user's kernel that has no reference. */
+  expected: number | 'nan' | 'inf' | '-inf' | null;
+  tolerance: number;
+  /** Values like this one, of `numel`. */
+  wrong: number;
+  numel: number;
+  why: 'nan' | 'inf' | 'mismatch';
+  place: string;
+}
+
+export interface DebugReport {
+  /** Nodes that were examined. */
+  nodes: number;
+  fault: Fault | null;
+  /** Kernels without a reference. */
+  unchecked: string[];
+  /** All of it as one sentence. */
+  text: string;
+}
+
   run(inputs: (NdArray | number | boolean)[], options?: RunOptions & { method?: string }): Promise<(NdArray | number | boolean | string | null)[]>;
   /** Caches and mutable buffers as at first. */
   reset(): Promise<void>;
   memory(): Promise<Memory>;
   device(): Promise<DeviceInfo>;
+  /** Runs node by node, every result beside NumPy's: slow. State changes as in a run, up to a fault. */
+  debug(inputs: (NdArray | number | boolean)[], options?: { method?: string; signal?: AbortSignal }): Promise<DebugReport>;
   restart(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<void>;
   close(): void;
 }
@@ -264,6 +295,8 @@ export class Session implements Opened {
   /** Caches and mutable tensors as at first. */
   reset(): Promise<void>;
   memory(): Promise<Memory>;
+  /** Runs node by node, every result beside NumPy's: slow. State changes as in a run, up to a fault. */
+  debug(inputs: Record<string, NdArray | number>, options?: { signal?: AbortSignal }): Promise<DebugReport>;
   device(): Promise<DeviceInfo>;
   restart(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<void>;
   close(): void;

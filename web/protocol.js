@@ -4,7 +4,7 @@
 export { WebGPUPyError } from './js/errors.js';
 
 /** Changed with every change of the messages below; a page and a worker of two releases refuse each other. */
-export const MESSAGES_VERSION = 4;
+export const MESSAGES_VERSION = 5;
 
 /** What a page may ask its worker for; each is a method of webgpu_py/page.py's service. */
 export const METHODS = Object.freeze([
@@ -13,6 +13,7 @@ export const METHODS = Object.freeze([
   'build', // ({steps, device}) -> {kind: 'graph', ...}: a graph of web/graph.js
   'look', // ({prompt}) -> tokens, first layer, kernels, memory
   'run', // ({method, inputs, profile}) -> outputs of a program; ({inputs}) -> outputs of a graph by name
+  'debug', // ({method, inputs}) -> {nodes, fault, unchecked, text}: the first wrong value of a run
   'reset', // () -> the caches of a program or a graph are as at first
   'timings', // () -> milliseconds of a graph's build and last run
   'chat', // ({messages, options}) -> the finished answer; pieces arrive as events

@@ -46,6 +46,12 @@ export class Program extends Opened {
     return outputs.map((output) => output.array ?? output.value);
   }
 
+  /** Runs node by node, every result beside NumPy's: the first NaN or wrong value. */
+  debug(inputs, { method = 'forward', signal } = {}) {
+    prepared(inputs);
+    return this.connection.call('debug', { method, inputs }, { signal });
+  }
+
   /** Caches and mutable buffers as at first. */
   reset() {
     return this.connection.call('reset');
@@ -57,6 +63,12 @@ export class Session extends Opened {
   /** Runs on arrays by input name; the outputs by name. */
   async run(inputs, { signal, transfer } = {}) {
     return this.connection.call('run', { inputs }, { signal, transfer: prepared(Object.values(inputs), transfer) });
+  }
+
+  /** Runs node by node, every result beside NumPy's: the first NaN or wrong value. */
+  debug(inputs, { signal } = {}) {
+    prepared(Object.values(inputs));
+    return this.connection.call('debug', { inputs }, { signal });
   }
 
   /** Milliseconds of build and last run. */

@@ -14,7 +14,7 @@ from .bridge import heap_nbytes
 from .browser_source import open_url
 from .conformance import run_case
 from .device import Device, request_device
-from .errors import ShapeError
+from .errors import ShapeError, WrongNumbers
 from .formats.gguf import read_gguf
 from .graph.values import Source
 from .llm import LLM
@@ -39,14 +39,23 @@ async def run_program(
     external: Sequence[Source],
     method: str,
     inputs: Mapping[str, np.ndarray],
+    debug: bool = False,
 ) -> dict[str, np.ndarray]:
-    """`out0, out1, ...` of a method on `arg0, arg1, ...`, and inputs it changed as `argN`."""
+    """`out0, out1, ...` of a method on `arg0, arg1, ...`, and inputs it changed as `argN`.
+
+    With `debug` every node is examined before that; WrongNumbers says what `Method.debug` found.
+    """
     wanted = [f"arg{i}" for i in range(len(inputs))]
     if set(wanted) != set(inputs):
         raise ShapeError(f"inputs must be named {', '.join(wanted)}; got {', '.join(inputs)}")
     given = [inputs[name] for name in wanted]
     program = await load(source, device=device, external=external)
     try:
+        if debug:
+            report = await program.method(method).debug(*(a.copy() for a in given))
+            if report.fault is not None:
+                raise WrongNumbers(str(report))
+            await program.reset()
         result = await program.method(method).run([a.copy() for a in given])
     finally:
         program.close()
@@ -65,6 +74,7 @@ async def run_entry(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[s
         [await open_url(url, keep=False) for url in args["external"]],
         args["method"],
         args["inputs"],
+        args["debug"],
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .errors import FormatError, ShapeError
 from .formats import pte_records as pte
+from .graph.debug import DebugReport
 from .graph.session import Session
 from .portable.dtypes import store
 from .program_steps import DelegateStep, KernelStep, Step, kept_values, shared_storage
@@ -28,6 +29,13 @@ class Result:
     inputs: list[Any]
     kernels: list[tuple[str, float]] | None = None
     """Label and microseconds of every dispatch of a profiled run."""
+
+
+OnDevice = Callable[[DelegateStep, list[Any]], Awaitable[list[np.ndarray]]]
+
+
+class _Stopped(Exception):
+    """A debugged run has found what it looks for."""
 
 
 class Method:
@@ -64,6 +72,47 @@ class Method:
             ShapeError, DtypeError, IndexOutOfRange: naming the input or the operator.
             FeatureMissing: `profile` on a device without timestamp-query.
         """
+        kernels: list[tuple[str, float]] = []
+
+        async def on_device(step: DelegateStep, given: list[Any]) -> list[np.ndarray]:
+            session = self.sessions[step.delegate]
+            outputs = await session.run_list(given, profile)
+            kernels.extend(session.timings()["kernels"] if profile else [])
+            return outputs
+
+        return replace(await self._run(inputs, on_device), kernels=kernels if profile else None)
+
+    async def debug(self, *inputs: Any) -> DebugReport:
+        """A run that examines every node on the device: see `Session.debug`.
+
+        It stops at the first fault. The report's outputs are `out0`, `out1`, ...
+        """
+        seen: list[DebugReport] = []
+
+        async def on_device(step: DelegateStep, given: list[Any]) -> list[np.ndarray]:
+            report = await self.sessions[step.delegate].debug_list(given)
+            if report.fault is not None:
+                fault = replace(report.fault, place=f"{self.plan.name} delegate {step.delegate}")
+                report = replace(report, fault=fault)
+            seen.append(report)
+            if report.fault is not None:
+                raise _Stopped
+            return list(report.outputs.values())
+
+        outputs: dict[str, Any] = {}
+        try:
+            result = await self._run(inputs, on_device)
+            outputs = {f"out{i}": a for i, a in enumerate(result.outputs)}
+        except _Stopped:
+            pass
+        return DebugReport(
+            sum(report.nodes for report in seen),
+            seen[-1].fault if seen else None,
+            tuple(dict.fromkeys(name for report in seen for name in report.unchecked)),
+            outputs,
+        )
+
+    async def _run(self, inputs: Sequence[Any], on_device: OnDevice) -> Result:
         plan = self.plan
         if len(inputs) != len(plan.inputs):
             raise ShapeError(
@@ -78,19 +127,15 @@ class Method:
                     index, method_input(f"{plan.name} input {at}", plan.values[index], given)
                 )
             shared = {id(value) for value in frame.values}
-            kernels: list[tuple[str, float]] | None = [] if profile else None
             for chain in self._chains:
-                await self._execute(chain, frame, kernels)
+                await self._execute(chain, frame, on_device)
             self._state = {index: frame.values[index] for index in self._kept}
         return Result(
             [self._output(frame, index, shared) for index in plan.outputs],
             [frame.values[index] for index in plan.inputs],
-            kernels,
         )
 
-    async def _execute(
-        self, chain: Sequence[Step], frame: Frame, kernels: list[tuple[str, float]] | None
-    ) -> None:
+    async def _execute(self, chain: Sequence[Step], frame: Frame, on_device: OnDevice) -> None:
         at, jumps = 0, 0
         while at < len(chain):
             step = chain[at]
@@ -98,7 +143,7 @@ class Method:
             if isinstance(step, KernelStep):
                 _run_kernel(step, frame)
             elif isinstance(step, DelegateStep):
-                await self._run_delegate(step, frame, kernels)
+                await self._run_delegate(step, frame, on_device)
             elif isinstance(step, pte.MoveCall):
                 frame.write(step.target, frame.values[step.source])
             elif isinstance(step, pte.FreeCall):
@@ -111,14 +156,10 @@ class Method:
                     )
                 at = step.destination
 
-    async def _run_delegate(
-        self, step: DelegateStep, frame: Frame, kernels: list[tuple[str, float]] | None
-    ) -> None:
-        values, session = self.plan.values, self.sessions[step.delegate]
+    async def _run_delegate(self, step: DelegateStep, frame: Frame, on_device: OnDevice) -> None:
+        values = self.plan.values
         given = [to_device(values[index], frame.read(index)) for index in step.inputs]
-        results = await session.run_list(given, profile=kernels is not None)
-        if kernels is not None:
-            kernels += session.timings()["kernels"]
+        results = await on_device(step, given)
         for index, array in zip(step.targets, results, strict=True):
             declared = values[index]
             assert isinstance(declared, pte.PteTensor)

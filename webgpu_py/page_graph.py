@@ -50,6 +50,10 @@ class OpenGraph:
         """Outputs by name of arrays and integers by name."""
         return await self._session.run(**args["inputs"])
 
+    async def debug(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """What `Session.debug` finds for arrays and integers by name."""
+        return (await self._session.debug(**args["inputs"])).plain()
+
     async def timings(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
         """Milliseconds of build and last run."""
         return self._session.timings()

@@ -12,6 +12,7 @@ from .device import Device
 from .errors import DtypeError, ShapeError
 from .formats import pte_records as pte
 from .graph.values import Source
+from .method import Method
 from .picture import program_picture
 from .program import Program, load
 
@@ -40,15 +41,7 @@ class OpenProgram:
 
         Outputs cross up to `MAX_SHOWN` elements each, or whole if `whole`.
         """
-        method = self._program.method(args.get("method", "forward"))
-        declared = [method.plan.values[i] for i in method.plan.inputs]
-        given = args["inputs"]
-        if len(given) != len(declared):
-            raise ShapeError(f"{len(given)} inputs, {method.plan.name} takes {len(declared)}")
-        inputs = [
-            make_input(f"input {k}", d, g)
-            for k, (d, g) in enumerate(zip(declared, given, strict=True))
-        ]
+        method, inputs = self._asked(args)
         most = sys.maxsize if args.get("whole") else MAX_SHOWN
         start = time.perf_counter()
         profile = bool(args.get("profile")) and "timestamp-query" in self._device.features
@@ -62,6 +55,23 @@ class OpenProgram:
             "dispatches": sum(s.dispatches for s in method.sessions),
             "memory": self._program.memory(),
         }
+
+    async def debug(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """What `Method.debug` finds for the same arguments."""
+        method, inputs = self._asked(args)
+        return (await method.debug(*inputs)).plain()
+
+    def _asked(self, args: dict[str, Any]) -> tuple[Method, list[Any]]:
+        """The method of a request, and its inputs."""
+        method = self._program.method(args.get("method", "forward"))
+        declared = [method.plan.values[i] for i in method.plan.inputs]
+        given = args["inputs"]
+        if len(given) != len(declared):
+            raise ShapeError(f"{len(given)} inputs, {method.plan.name} takes {len(declared)}")
+        return method, [
+            make_input(f"input {k}", d, g)
+            for k, (d, g) in enumerate(zip(declared, given, strict=True))
+        ]
 
     async def reset(self, args: dict[str, Any], call: Call) -> None:
         """Caches and mutable buffers as at first."""

@@ -294,6 +294,7 @@ def test_a_graph_runs_on_typed_arrays_that_may_move(real):
         const given = client.array(new Float32Array(argument), [3, 8]);
         const kept = await session.run({x: given});
         const left = given.data.length;
+        const {text, fault, nodes} = await session.debug({x: given});
         const moved = await session.run({x: given}, {transfer: true});
         const gone = given.data.length;
         const code = (p) => p.then(() => null, (e) => e.code);
@@ -304,13 +305,15 @@ def test_a_graph_runs_on_typed_arrays_that_may_move(real):
         try { client.array(new Float32Array(7), [2, 4]); } catch (e) { shape = e.code; }
         session.close();
         return {kept: [...kept.y.data], moved: [...moved.y.data], shape: moved.y.shape,
-                left, gone, again, errors: [...errors, shape], info: session.info};""",
+                debugged: [text, fault, nodes], left, gone, again, errors: [...errors, shape],
+                info: session.info};""",
         list(np.linspace(-4, 4, 24)),
     )
     for name in ("kept", "moved"):
         np.testing.assert_allclose(found[name], sigmoid(np.linspace(-4, 4, 24)), rtol=1e-5)
     assert (found["left"], found["gone"], found["shape"]) == (24, 0, [3, 8])
     assert "moved by an earlier run" in found["again"]
+    assert found["debugged"] == ["1 nodes examined, none is wrong", None, 1]
     assert found["errors"] == ["ShapeError", "ShapeError", "ShapeError"]
     assert found["info"]["inputs"] == [{"name": "x", "dtype": "float32", "dims": [16, 8]}]
 

@@ -22,13 +22,13 @@ def llm_gpu(browser, mounts, settings):
         gpu.close()
 
 
-async def answers(data, requests, context=None):
+async def answers(data, requests, **options):
     """Load a model, run requests one after the other; what each gave, and what was left."""
     import webgpu_py as wg
     from webgpu_py.llm import LLM
 
     device = await wg.request_device("browser")
-    llm = await LLM.load(data, device=device, context=context)
+    llm = await LLM.load(data, device=device, **options)
     found = []
     for r in requests:
         prompt = r.get("ids") or llm.tokenize(r["prompt"])
@@ -112,6 +112,23 @@ def test_cache_cancel_seeds_and_lengths(llm_gpu):
         assert tokens[k] == expected
 
 
+def test_a_float16_cache_serves_the_prefix_that_it_has(llm_gpu):
+    """A conversation that goes on, one that was stopped and another, as if each were the first."""
+    whole = {"prompt": PROMPT, "options": {"max_tokens": 5}}
+    longer = {"prompt": PROMPT + " And so on", "options": {"max_tokens": 4}}
+    other = {"prompt": "Other", "options": {"max_tokens": 4}}
+    requests = [whole, {**whole, "cancel_after": 1}, longer, other, longer, whole]
+    data, options = tiny_gguf(), {"kv_cache_dtype": "float16"}
+    found, memory, left = llm_gpu.call(answers, data=data, requests=requests, **options)
+    tokens = [f["tokens"] for f in found]
+    assert tokens[2] == tokens[4] and tokens[0] == tokens[5]
+    for k in (0, 2, 3):
+        expected, gap = Forward(data).greedy(found[k]["prompt"], len(tokens[k]))
+        assert gap > 1e-2
+        assert tokens[k] == expected
+    assert memory[0] == memory[1] and left == (0, 0)
+
+
 @pytest.mark.parametrize(("prompt", "given"), [(5, 3), (7, 1)])
 def test_a_full_context_ends_with_length(llm_gpu, prompt, given):
     request = {"ids": list(range(65, 65 + prompt)), "options": {"max_tokens": 10}}
@@ -177,3 +194,34 @@ def test_templates_without_end_are_stopped_in_the_browser_too(llm_gpu):
 @pytest.mark.slow
 def test_every_template_without_end_is_stopped_in_the_browser_too(llm_gpu):
     stopped_templates(llm_gpu, ENDLESS)
+
+
+async def debugged(data):
+    """Every node of a language model's prefill and of a decode step."""
+    import numpy as np
+
+    import webgpu_py as wg
+    from webgpu_py.generation import GenerationOptions
+    from webgpu_py.llm import LLM
+
+    device = await wg.request_device("browser")
+    llm = await LLM.load(data, device=device, context=16)
+    vocabulary = llm.config.vocab_size
+    given = {
+        "counts": np.zeros(vocabulary, np.int32),
+        "bias": np.zeros(vocabulary, np.float32),
+        "settings": GenerationOptions().settings(),
+    }
+    found = []
+    for ids, position in ((np.arange(1, 6, dtype=np.int32), 0), (np.int32([7]), 5)):
+        one = await llm.session.debug(ids=ids, position=position, last=len(ids) - 1, **given)
+        found.append((one.nodes, str(one)))
+    llm.close()
+    await device.close()
+    return found
+
+
+@pytest.mark.slow
+def test_a_language_model_node_by_node(llm_gpu):
+    for nodes, text in llm_gpu.call(debugged, data=tiny_gguf()):
+        assert nodes > 10 and text == f"{nodes} nodes examined, none is wrong"

@@ -1,13 +1,16 @@
 """Session.debug on NumPy: the first NaN, infinity or wrong value, by node and name."""
 
 import asyncio
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import webgpu_py as wg
+from webgpu_py import commands
 from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.device import Device
+from webgpu_py.host import cli
 
 X = np.linspace(0.5, 3, 12, dtype=np.float32).reshape(3, 4)
 
@@ -165,3 +168,40 @@ def test_packed_pairs_may_be_rounded_otherwise_and_bytes_by_one():
 def test_inputs_are_checked_as_for_a_run():
     with pytest.raises(wg.ShapeError, match=r"takes \['x'\], got \['y'\]"):
         debugged(chain, y=X)
+
+
+PROGRAM = Path(__file__).parents[1] / "conformance/cases/own/two_delegates/model.pte"
+ROWS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+
+
+async def program_debugged(bridge):
+    program = await wg.load(PROGRAM, device=Device(bridge))
+    report = await program.forward.debug(ROWS)
+    found = None if report.fault else await program.forward(ROWS)
+    program.close()
+    return report, found
+
+
+def test_a_programs_delegates_are_examined_one_after_the_other():
+    report, found = asyncio.run(program_debugged(CpuBridge()))
+    assert report.fault is None and report.nodes >= 3
+    np.testing.assert_array_equal(report.outputs["out0"], found)
+    report, _ = asyncio.run(program_debugged(Wrong("aten.exp.default", damaged)))
+    assert str(report).startswith("forward delegate 1: aten.exp.default (node 0), kernel unary(")
+    assert report.outputs == {}
+
+
+def test_run_debug_on_the_command_line(tmp_path, monkeypatch, capsys):
+    np.savez(tmp_path / "in.npz", arg0=ROWS)
+    out = tmp_path / "out.npz"
+    words = ["run", str(PROGRAM), "--inputs", str(tmp_path / "in.npz"), "--outputs", str(out)]
+    words += ["--device", "cpu", "--debug"]
+    assert cli.main(words) == 0
+    with np.load(out) as found:
+        assert found["out0"].shape == (3, 3)
+    out.unlink()
+    wrong = Device(Wrong("aten.exp.default", damaged))
+    monkeypatch.setitem(commands._devices, "cpu", wrong)
+    assert cli.main(words) == 1 and not out.exists()
+    assert "[WrongNumbers]" in (said := capsys.readouterr().err)
+    assert "forward delegate 1: aten.exp.default (node 0)" in said

@@ -7,8 +7,9 @@ not where it has grown. Nothing else differs from a run: the same kernels on the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class Fault:
     wrong: int
     numel: int
     why: Why
+    place: str = ""
+    """The method and the delegate, for a node of a program."""
 
     def __str__(self) -> str:
         """One sentence with all of it."""
@@ -70,7 +73,8 @@ class Fault:
             said = "no NaN" if self.why == "nan" else "nothing infinite"
             says = f"and {said} was in its inputs" + (f"; {says}" if says else "")
         count = f"{self.wrong} of {self.numel} values are so"
-        return f"{self.operator} (node {self.node}){by}: {at}, {says}; {count}"
+        place = f"{self.place}: " if self.place else ""
+        return f"{place}{self.operator} (node {self.node}){by}: {at}, {says}; {count}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,14 @@ class DebugReport:
             return str(self.fault)
         rest = f"; {', '.join(self.unchecked)} has no reference" if self.unchecked else ""
         return f"{self.nodes} nodes examined, none is wrong{rest}"
+
+    def plain(self) -> dict[str, Any]:
+        """The same as plain data, without outputs; numbers that JSON lacks as their names."""
+        fault = None if self.fault is None else asdict(self.fault)
+        for name in ("found", "expected"):
+            if fault is not None and fault[name] is not None and not isfinite(fault[name]):
+                fault[name] = str(fault[name])
+        return {"nodes": self.nodes, "fault": fault, "unchecked": self.unchecked, "text": str(self)}
 
 
 async def examine(

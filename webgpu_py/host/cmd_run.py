@@ -20,6 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inputs", type=Path, required=True, metavar="IN.npz")
     parser.add_argument("--outputs", type=Path, required=True, metavar="OUT.npz")
     parser.add_argument("--method", default="forward")
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="first run node by node, beside NumPy: the first NaN or wrong value is named",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -40,7 +45,8 @@ async def _on_host(
 ) -> dict[str, np.ndarray]:
     device = await shared_device(args.device)
     sources = [FileSource(p) for p in external]
-    return await run_program(device, FileSource(args.model), sources, args.method, inputs)
+    source = FileSource(args.model)
+    return await run_program(device, source, sources, args.method, inputs, args.debug)
 
 
 def _in_browser(
@@ -51,6 +57,12 @@ def _in_browser(
     with BrowserRunner(browser_settings(args)) as runner:
         found: dict[str, np.ndarray] = runner.call(
             "webgpu_py.commands:run_entry",
-            {"model": args.model, "external": external, "method": args.method, "inputs": inputs},
+            {
+                "model": args.model,
+                "external": external,
+                "method": args.method,
+                "inputs": inputs,
+                "debug": args.debug,
+            },
         )
     return found
