@@ -10,8 +10,10 @@ import pytest
 
 from browser.harness.heap import WorkerHeap
 from browser.pages import Visit
-from tiny_model import tiny_gguf
+from gguf_writer import record
+from tiny_model import HIDDEN, SPECIAL, tiny_gguf
 from webgpu_py.host.server import Server
+from webgpu_py.quant.ggml import BY_NAME
 
 CONNECT = """async () => {
   const [client, protocol] = await Promise.all([import('/client.js'), import('/protocol.js')]);
@@ -137,6 +139,28 @@ def test_what_cannot_run_is_refused_from_the_header(app, site):
     code, message = run(app, body)
     assert code == "UnsupportedModel" and "strange" in message
     (request,) = asked(site, "strange.gguf")
+    assert request.headers["Range"] == f"bytes=0-{(2 << 20) - 1}"
+
+
+def test_a_model_that_does_not_fit_is_refused_from_the_header(app, site):
+    """Its embedding is twice the largest binding: a file of gigabytes, of which one chunk comes."""
+    limits = "return (await navigator.gpu.requestAdapter()).limits.maxStorageBufferBindingSize"
+    room = run(app, limits)
+    data = model(site, "huge.gguf", kind="F16")
+    vocabulary, f16 = 256 + len(SPECIAL) + 1, BY_NAME["F16"].id
+    rows, end = room // HIDDEN, -(-len(data) // 32) * 32
+    small = record("token_embd.weight", (vocabulary, HIDDEN), f16, 0)
+    assert small in data
+    with (site.folder / "huge.gguf").open("wb") as file:
+        file.write(data.replace(small, record("token_embd.weight", (rows, HIDDEN), f16, end)))
+        file.truncate(2 * end + 2 * rows * HIDDEN)
+    site.log.clear()
+    body = "return await load('tiny/huge.gguf').catch((e) => [e.code, e.message])"
+    code, message = run(app, body)
+    assert code == "LimitExceeded"
+    assert "token_embd.weight" in message
+    assert f"of {2 * rows * HIDDEN} bytes" in message and f"allows {room};" in message
+    (request,) = asked(site, "huge.gguf")
     assert request.headers["Range"] == f"bytes=0-{(2 << 20) - 1}"
 
 

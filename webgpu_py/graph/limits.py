@@ -8,6 +8,9 @@ from math import isqrt
 
 from ..errors import LimitExceeded
 
+SMALLER = "use a smaller model, a shorter context or smaller shapes,"
+"""What to do where something is too large; a larger device is the other way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

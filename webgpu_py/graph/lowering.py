@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from ..errors import LimitExceeded
 from .call import Call, Env, TensorRef
 from .kernel import Binding, Kernel, Number, load_kernel
-from .limits import Limits, padded
+from .limits import SMALLER, Limits, padded
 from .memory import MemoryPlan
 from .operator import Operator
-from .values import SymInt
+from .values import SymInt, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,27 +220,37 @@ class Lowering:
         if operand is None:
             return Bound(b.number, self._slots.dummy, 0, 16)
         if isinstance(operand, Scratch):
-            what, slot, offset, nbytes = "scratch", operand.slot, 0, padded(operand.nbytes)
+            slot, offset, nbytes = operand.slot, 0, padded(operand.nbytes)
         elif isinstance(operand, Slice):
-            what, slot = operand.tensor.name, self._memory.slot_of[operand.tensor.id]
+            slot = self._memory.slot_of[operand.tensor.id]
             base = self._memory.offset_of.get(operand.tensor.id, 0)
             offset, nbytes = base + operand.offset, padded(operand.nbytes)
             if offset % self.limits.min_storage_buffer_offset_alignment:
-                raise KeyError(f"kernel {kernel.name}: {what} slice at {offset} is not aligned")
+                raise KeyError(f"kernel {kernel.name}: {b.name} slice at {offset} is not aligned")
             nbytes = min(nbytes, self._memory.slots[slot].nbytes - offset)
         else:
-            what, slot = operand.name, self._memory.slot_of[operand.id]
+            slot = self._memory.slot_of[operand.id]
             offset = self._memory.offset_of.get(operand.id, 0)
             nbytes = padded(operand.max_spec.nbytes)
         limit = self.limits.max_storage_buffer_binding_size
         if nbytes > limit:
             raise self._call.error(
                 LimitExceeded,
-                f"{what} needs a binding of {nbytes} bytes, this device allows {limit}; "
-                "use a smaller model or a device with a larger "
-                "max_storage_buffer_binding_size",
+                f"{self._told(operand)} needs a binding of {nbytes} bytes, this device allows "
+                f"{limit}; {SMALLER} or a device with a larger max_storage_buffer_binding_size",
             )
         return Bound(b.number, slot, offset, nbytes)
+
+    def _told(self, operand: Operand) -> str:
+        """A tensor's name in an error: its argument's, and a constant's own."""
+        tensor = operand.tensor if isinstance(operand, Slice) else operand
+        if not isinstance(tensor, TensorRef):
+            return "scratch"
+        graph = self._call.graph
+        value = graph.values[tensor.id]
+        at = value.constant if isinstance(value, Tensor) else None
+        key = None if at is None else graph.constants[at].key
+        return f"{tensor.name} ({key})" if key else tensor.name
 
 
 def lower(

@@ -198,6 +198,7 @@ def _assign(
         touch(port.value, end)
         once_only.discard(groups.find(port.value))
 
+    names = _names(graph, calls, constant_of)
     by_key: dict[str, int] = {}
     slots: dict[ValueId, int] = {}
     roots = {groups.find(i): c for i, c in constant_of.items() if i not in state}
@@ -210,11 +211,11 @@ def _assign(
     shared = {root for root, n in uses.items() if n > 1}
     for i, c in state.items():
         if i in first or i in last:
-            slots[i] = plan.add(nbytes[i], "state", f"state {i}")
+            slots[i] = plan.add(nbytes[i], "state", names.get(i, f"state {i}"))
             plan.uploads.append(Upload(c, slots[i]))
     for call in calls:
         if call.operator.joins:
-            _join(call, plan, groups, roots, nbytes, slots)
+            _join(call, plan, groups, roots, nbytes, slots, names)
     for root, c in roots.items():
         if root not in first or root in slots:
             continue
@@ -225,7 +226,7 @@ def _assign(
             slots[root] = by_key[key]
             if plan.slots[by_key[key]].nbytes >= nbytes[root]:
                 continue
-        slots[root] = plan.add(nbytes[root], "weights", f"constant {c}")
+        slots[root] = plan.add(nbytes[root], "weights", names.get(root, f"constant {c}"))
         plan.uploads.append(Upload(c, slots[root]))
         if key is not None:
             by_key[key] = slots[root]
@@ -233,7 +234,7 @@ def _assign(
         root = groups.find(i)
         if root in first and root not in slots and root not in roots:
             kept: SlotKind = "weights" if i in prepacked else "state"
-            slots[root] = plan.add(nbytes[root], kept, f"value {i}")
+            slots[root] = plan.add(nbytes[root], kept, names.get(i, f"value {i}"))
     transient = {r: c for r, c in roots.items() if r in first and r not in slots}
     _batch(calls, plan, groups, transient, nbytes, slots)
     _share(plan, first, last, nbytes, slots)
@@ -245,6 +246,19 @@ def _assign(
                 plan.offset_of[i] = plan.offset_of[root]
 
 
+def _names(
+    graph: GraphIR, calls: list[Call], constant_of: dict[ValueId, int]
+) -> dict[ValueId, str]:
+    """What errors call the constants with a key, and what is made of them once."""
+    keys = {i: graph.constants[c].key for i, c in constant_of.items()}
+    names = {i: key for i, key in keys.items() if key}
+    for call in calls:
+        found = [names[i] for i in tensors_read(call) if i in names]
+        if call.operator.once and found:
+            names |= {i: found[0] for i in call.result_ids if i not in names}
+    return names
+
+
 def _join(
     call: Call,
     plan: MemoryPlan,
@@ -252,10 +266,11 @@ def _join(
     roots: dict[ValueId, int],
     nbytes: dict[ValueId, int],
     slots: dict[ValueId, int],
+    names: dict[ValueId, str],
 ) -> None:
     """One slot for a joined weight, in which its parts lie one after the other."""
     result = groups.find(call.result_ids[0])
-    slots[result] = slot = plan.add(nbytes[result], "weights", f"value {result}")
+    slots[result] = slot = plan.add(nbytes[result], "weights", names.get(result, f"value {result}"))
     used = 0
     for part in tensors_read(call):
         root = groups.find(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import IndexOutOfRange, LimitExceeded, ShapeError
+from ..events import since, tell
 from . import boundary
 from .call import Call, Env
 from .constants import upload_constant
-from .limits import Limits
+from .limits import SMALLER, Limits
 from .lowering import Dispatch, Lowered, SessionSlots, lower
 from .memory import MemoryPlan, Slot, Upload, plan_memory, tensors_read
 from .plan import PipelineKey, Plan, encode, layout_transfers, specs_of
@@ -94,7 +96,7 @@ class Residence:
             if slot.nbytes > limit:
                 raise LimitExceeded(
                     f"{slot.label} needs a buffer of {slot.nbytes} bytes, this device allows "
-                    f"{limit}; use a smaller model or a device with a larger max_buffer_size"
+                    f"{limit}; {SMALLER} or a device with a larger max_buffer_size"
                 )
 
     async def _allocate(self) -> None:
@@ -140,7 +142,7 @@ class Residence:
         batches = self.memory.batches
         uploads = [*self.memory.uploads, *(u for b in batches for u in b.uploads)]
         total = sum(self.graph.constants[u.constant].spec.nbytes for u in uploads)
-        done = 0
+        done, started = 0, time.perf_counter()
 
         async def upload(some: Sequence[Upload]) -> None:
             nonlocal done
@@ -162,6 +164,7 @@ class Residence:
         if uploads:
             # What went wrong with one comes with the next answer, which should not be a user's.
             await self.bridge.read(self._buffers[self.slots.fault], 0, 16)
+            tell("weights.prepacked", {"nbytes": total, "ms": since(started)})
 
     async def run_nodes(self, dispatches: Sequence[Dispatch], nodes: set[int], env: Env) -> None:
         """Run some nodes alone, on what lies in the buffers; IndexOutOfRange."""

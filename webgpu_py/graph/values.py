@@ -182,9 +182,9 @@ class Source(Protocol):
 class Constant:
     """Bytes of a constant tensor: in memory (`data`), a range of a `source`, or zeros (neither).
 
-    `key` is equal for equal bytes (tied weights), so they are stored once. `dtype` is what the
-    bytes hold: a float16 or bfloat16 constant becomes float32 on the way to the device. `plus` is
-    added to every number of a float32 constant on that way.
+    `key` names it in errors; it is equal for equal bytes (tied weights), so they are stored once.
+    `dtype` is what the bytes hold: a float16 or bfloat16 constant becomes float32 on the way to the
+    device. `plus` is added to every number of a float32 constant on that way.
     """
 
     spec: TensorSpec

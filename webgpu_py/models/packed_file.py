@@ -114,7 +114,13 @@ class PackedWeights(StoredWeights):
     def _constant(self, g: Graph, name: str, spec: TensorSpec) -> Var:
         tensor = self._file.tensors[name]
         return g.constant(
-            Constant(spec, source=self._source, offset=tensor.offset, nbytes=tensor.nbytes)
+            Constant(
+                spec,
+                source=self._source,
+                offset=tensor.offset,
+                nbytes=tensor.nbytes,
+                key=name,
+            )
         )
 
     async def losses(self, session: Session) -> dict[str, Snr]:

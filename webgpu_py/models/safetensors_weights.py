@@ -66,6 +66,7 @@ class SafetensorsWeights(StoredWeights):
                 source=source,
                 offset=tensor.offset,
                 nbytes=tensor.nbytes,
+                key=name,
                 dtype=STORED_FLOATS[tensor.dtype],
                 plus=plus,
             )
@@ -80,6 +81,7 @@ class SafetensorsWeights(StoredWeights):
     def _matrix(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
         source, tensor = self._tensor(name, dims)
         place: dict[str, Any] = {"source": source, "offset": tensor.offset, "nbytes": tensor.nbytes}
+        place["key"] = name
         if self.quantize:
             bits = 8 if self.quantize == "q8" or name in EDGES else 4
             spec = TensorSpec("uint8", (tensor.nbytes,))

@@ -250,7 +250,13 @@ class GGUFWeights(StoredWeights):
         return tensor
 
     def _constant(self, tensor: GGUFTensor, spec: TensorSpec) -> Constant:
-        return Constant(spec, source=self._source, offset=tensor.offset, nbytes=tensor.nbytes)
+        return Constant(
+            spec,
+            source=self._source,
+            offset=tensor.offset,
+            nbytes=tensor.nbytes,
+            key=tensor.name,
+        )
 
 
 STORED_FLOATS: Mapping[str, str] = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
