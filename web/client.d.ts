@@ -22,6 +22,28 @@ export interface Progress {
   file?: string;
 }
 
+export type EventName =
+  | 'answer.ended' | 'answer.failed' | 'device.lost' | 'device.opened' | 'device.restarted' | 'download.ended' | 'download.failed'
+  | 'download.retried' | 'download.started' | 'model.loaded' | 'pipelines.compiled' | 'self_test.passed' | 'session.built'
+  | 'session.ran' | 'warning' | 'weights.prepacked';
+
+export type EventLevel = 'debug' | 'info' | 'warning';
+
+/** Something that happened in a worker: Python's record of the logger `webgpu_py`. No word of a prompt or an answer. */
+export interface AppEvent {
+  event: EventName;
+  level: EventLevel;
+  facts: Record<string, string | number | boolean | null>;
+  /** Milliseconds since 1970. */
+  time: number;
+}
+
+/**
+ * Hears of what happens in all workers, from `level` (by default `info`) up; runs are told at `debug`. The function
+ * that comes back ends it, as does `signal`.
+ */
+export function subscribe(listener: (event: AppEvent) => void, options?: { level?: EventLevel; signal?: AbortSignal }): () => void;
+
 export interface ConnectionOptions {
   onProgress?: (progress: Progress) => void;
   /** Folder of worker.js on the page's own origin; by default beside this module. */
@@ -203,10 +225,6 @@ export interface RunOptions {
   transfer?: boolean;
 }
 
-export class Program implements Opened {
-  private constructor();
-  readonly name: string;
-  readonly info: { kind: 'program'; name: string; nbytes: number; methods: any[]; memory: Record<string, number> };
 /** The first wrong value of a run, and what computed it; see `Fault` in Python. */
 export interface Fault {
   node: number;
@@ -236,13 +254,17 @@ export interface DebugReport {
   text: string;
 }
 
+export class Program implements Opened {
+  private constructor();
+  readonly name: string;
+  readonly info: { kind: 'program'; name: string; nbytes: number; methods: any[]; memory: Record<string, number> };
   run(inputs: (NdArray | number | boolean)[], options?: RunOptions & { method?: string }): Promise<(NdArray | number | boolean | string | null)[]>;
+  /** Runs node by node, every result beside NumPy's: slow. State changes as in a run, up to a fault. */
+  debug(inputs: (NdArray | number | boolean)[], options?: { method?: string; signal?: AbortSignal }): Promise<DebugReport>;
   /** Caches and mutable buffers as at first. */
   reset(): Promise<void>;
   memory(): Promise<Memory>;
   device(): Promise<DeviceInfo>;
-  /** Runs node by node, every result beside NumPy's: slow. State changes as in a run, up to a fault. */
-  debug(inputs: (NdArray | number | boolean)[], options?: { method?: string; signal?: AbortSignal }): Promise<DebugReport>;
   restart(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<void>;
   close(): void;
 }
@@ -291,12 +313,12 @@ export class Session implements Opened {
   readonly name: string;
   readonly info: { kind: 'graph'; inputs: Port[]; outputs: Port[]; dispatches: number; memory: Record<string, number> };
   run(inputs: Record<string, NdArray | number>, options?: RunOptions): Promise<Record<string, NdArray>>;
+  /** Runs node by node, every result beside NumPy's: slow. State changes as in a run, up to a fault. */
+  debug(inputs: Record<string, NdArray | number>, options?: { signal?: AbortSignal }): Promise<DebugReport>;
   timings(): Promise<{ build_ms: number; run_ms: number }>;
   /** Caches and mutable tensors as at first. */
   reset(): Promise<void>;
   memory(): Promise<Memory>;
-  /** Runs node by node, every result beside NumPy's: slow. State changes as in a run, up to a fault. */
-  debug(inputs: Record<string, NdArray | number>, options?: { signal?: AbortSignal }): Promise<DebugReport>;
   device(): Promise<DeviceInfo>;
   restart(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<void>;
   close(): void;

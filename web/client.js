@@ -1,6 +1,7 @@
 // The package for a page: `const llm = await load(url); for await (const text of llm.chat(messages)) …`
 // Types are in client.d.ts. Everything runs in a worker beside this file; nothing leaves the machine.
 import { Connection } from './connection.js';
+import { subscribe } from './events.js';
 import { Graph, array, dim } from './graph.js';
 import { diagnose } from './js/bridge.js';
 import { cached, forget } from './js/cache.js';
@@ -8,7 +9,7 @@ import { LanguageModel } from './language-model.js';
 import { LANGUAGE_PACKAGES, WebGPUPyError, isProgram } from './protocol.js';
 import { Program, Session } from './sessions.js';
 
-export { Connection, Graph, LanguageModel, Program, Session, WebGPUPyError, array, cached, dim, forget };
+export { Connection, Graph, LanguageModel, Program, Session, WebGPUPyError, array, cached, dim, forget, subscribe };
 
 /** Loads a model or an ExecuTorch program: an address, a File or Blob, or the Files of a model's folder. */
 export async function load(source, options = {}) {

@@ -1,5 +1,6 @@
 // The page's end of the line to one worker: request ids, progress, cancellation, and the certainty
 // that a call settles even when the worker does not live to answer it.
+import { attach, detach, happened } from './events.js';
 import { MESSAGES_VERSION, METHODS, START_ID, WebGPUPyError, messageToPage } from './protocol.js';
 
 /**
@@ -43,6 +44,12 @@ export class Connection {
     this.worker.onmessage = ({ data }) => this.#received(data);
     this.worker.onerror = (event) => this.#end(`it failed: ${event.message || 'its script could not be loaded'}`);
     this.worker.postMessage({ kind: 'start', version: MESSAGES_VERSION, packages, lock: this.lock, pyodideURL: pyodideURL && new URL(pyodideURL, document.baseURI).href });
+    attach(this);
+  }
+
+  /** @param {string | null} level of the events that the worker tells of from now on */
+  listen(level) {
+    this.worker.postMessage({ kind: 'listen', level });
   }
 
   /**
@@ -83,6 +90,7 @@ export class Connection {
     if (!message) return;
     if (message.kind === 'ready') return this.#resolveReady(message.info);
     if (message.kind === 'failed') return this.#end(message.error.message, message.error.code);
+    if (message.kind === 'happened') return happened(message.record);
     const call = this.pending.get(message.id);
     if (message.kind === 'progress') (message.id === START_ID ? this : call)?.onProgress?.(message.progress);
     else if (message.kind === 'warning') (call?.onWarning ?? console.warn)(message.message);
@@ -104,6 +112,7 @@ export class Connection {
       ? new WebGPUPyError(code, why)
       : new WebGPUPyError('DeviceLost', `The worker that runs the model is gone: ${why}. Load the model again.`);
     this.worker.terminate();
+    detach(this);
     this.#rejectReady(this.gone);
     for (const call of this.pending.values()) call.reject(this.gone);
   }

@@ -1,5 +1,6 @@
 // A connection without a worker: Python on the thread that imports this, so that it can use a
 // GPUDevice of the app's own, which no browser lets cross to a worker. Long work holds the thread up.
+import { attach, detach, happened } from './events.js';
 import { START_ID, WebGPUPyError, errorRecord } from './protocol.js';
 import { startError, startService } from './service.js';
 
@@ -20,6 +21,12 @@ export class LocalConnection {
     });
     this.ready = this.service.then(({ info }) => info);
     this.ready.catch(() => {});
+    attach(this);
+  }
+
+  /** @param {string | null} level of the events that Python tells of from now on */
+  listen(level) {
+    this.service.then(({ listen }) => listen(level, happened), () => {});
   }
 
   /** @param {string} method @param {any} [args] @param {CallOptions} [options] @returns {Promise<any>} */
@@ -40,6 +47,8 @@ export class LocalConnection {
   close() {
     if (this.gone) return;
     this.call('close').catch(() => {});
+    this.listen(null);
+    detach(this);
     this.gone = new WebGPUPyError('DeviceLost', 'This connection was closed. Load the model again.');
   }
 }

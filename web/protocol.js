@@ -1,6 +1,8 @@
 // Every message between the page and its worker, in one place: plain structured-clone data, request
 // ids, typed errors. Neither side acts on a message that is not described here.
 
+import { LEVELS } from './events.js';
+
 export { WebGPUPyError } from './js/errors.js';
 
 /** Changed with every change of the messages below; a page and a worker of two releases refuse each other. */
@@ -29,13 +31,15 @@ export const METHODS = Object.freeze([
  *
  * @typedef {{kind: 'start', version: number, packages: string[], lock?: string, pyodideURL?: string}
  *   | {kind: 'call', id: number, method: string, args: any}
- *   | {kind: 'cancel', id: number}} ToWorker
+ *   | {kind: 'cancel', id: number}
+ *   | {kind: 'listen', level: string | null}} ToWorker
  *
  * @typedef {{kind: 'ready', info: {pyodide: string, version: string}}
  *   | {kind: 'failed', error: ErrorRecord}
  *   | {kind: 'progress', id: number, progress: Progress}
  *   | {kind: 'warning', id: number, message: string}
  *   | {kind: 'event', id: number, event: any}
+ *   | {kind: 'happened', record: {event: string, level: string, facts: any, time: number}}
  *   | {kind: 'result', id: number, value: any}
  *   | {kind: 'error', id: number, error: ErrorRecord}} ToPage
  *
@@ -66,6 +70,7 @@ const TO_WORKER = {
   start: (m) => Number.isInteger(m.version) && isStrings(m.packages) && (m.pyodideURL === undefined || typeof m.pyodideURL === 'string'),
   call: (m) => isId(m.id) && METHODS.includes(m.method),
   cancel: (m) => isId(m.id),
+  listen: (m) => m.level === null || LEVELS.includes(m.level),
 };
 
 /** @type {Record<string, (m: any) => boolean>} */
@@ -75,6 +80,7 @@ const TO_PAGE = {
   progress: (m) => Number.isSafeInteger(m.id) && typeof m.progress?.stage === 'string',
   warning: (m) => isId(m.id) && typeof m.message === 'string',
   event: (m) => isId(m.id),
+  happened: (m) => typeof m.record?.event === 'string' && LEVELS.includes(m.record.level),
   result: (m) => isId(m.id),
   error: (m) => isId(m.id) && isErrorRecord(m.error),
 };

@@ -28,7 +28,10 @@ export async function startService({ packages, pyodideURL, gpuDevice, onProgress
     onProgress: (/** @type {any} */ progress) => onProgress({ unit: 'bytes', ...progress }),
   });
   const service = py.pyimport('webgpu_py.page').Service();
-  return { info: { pyodide: py.version, version: service.version }, call: answer.bind(null, py, service) };
+  const listen = async (/** @type {string | null} */ level, /** @type {(record: any) => void} */ heard) => {
+    await service.listen(level ?? undefined, (/** @type {string} */ text) => heard(JSON.parse(text)));
+  };
+  return { info: { pyodide: py.version, version: service.version }, call: answer.bind(null, py, service), listen };
 }
 
 /**

@@ -32,6 +32,7 @@ const take = {
     });
   },
   call,
+  listen: ({ level }) => started?.then(({ listen }) => listen(level, (record) => post({ kind: 'happened', record })), () => {}),
   cancel: ({ id }) => running.get(id)?.abort(new WebGPUPyError('Cancelled', 'The caller asked to stop.')),
 };
 

@@ -20,30 +20,20 @@ from .errors import (
     WebGPUPyError,
     error_of_code,
 )
+from .events import heard
 from .generation import GenerationOptions, Piece
 from .graph.limits import Limits
 from .graph.plan import PipelineSpec, Plan
 from .graph.values import Source
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 """What both halves must speak; changed with every change of the calls below."""
 
 
 JS_MODULES = (
-    "errors",
-    "http",
-    "sources",
-    "stores",
-    "checks",
-    "cache",
-    "download",
-    "device",
-    "buffers",
-    "plans",
-    "text",
-    "generate",
-    "bridge",
-)
+    "errors", "events", "http", "sources", "stores", "checks", "cache", "download", "device",
+    "buffers", "plans", "text", "generate", "bridge",
+)  # fmt: skip
 """The JavaScript half, each after what it imports."""
 
 
@@ -300,16 +290,22 @@ def _translated(error: Any) -> WebGPUPyError:
 
 
 async def registered_half() -> Any:
-    """The JavaScript half: registered by the page's worker, else loaded from the package."""
-    try:
-        import _webgpu_py_js
+    """The JavaScript half: registered by the page's worker, else loaded from the package.
 
-        return _webgpu_py_js
-    except ImportError:
-        # One for all: what one instance of a module has opened, another does not know.
+    From then on its events come to the logger.
+    """
+    # One for all: what one instance of a module has opened, another does not know.
+    if not _halves:
+        try:
+            import _webgpu_py_js as half
+        except ImportError:
+            half = await _half_from_package()
         if not _halves:
-            _halves.append(await _half_from_package())
-        return _halves[0]
+            from pyodide.ffi import create_proxy
+
+            half.hearEvents(create_proxy(heard))
+            _halves.append(half)
+    return _halves[0]
 
 
 _halves: list[Any] = []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 from .bridge import Bridge
 from .errors import DeviceLost, FeatureMissing
-from .events import tell
+from .events import since, tell
 from .graph.limits import Limits
 from .graph.plan import PipelineKey, PipelineSpec
 
@@ -79,7 +80,9 @@ class Device:
         """Handles of compiled pipelines; each distinct one is compiled once a device."""
         new = {k: s for k, s in specs.items() if k not in self._pipelines}
         if new:
+            started = time.perf_counter()
             handles = await self.bridge.create_pipelines(list(new.values()))
+            tell("pipelines.compiled", {"count": len(new), "ms": since(started)})
             self._pipelines.update(zip(new, handles, strict=True))
         return {k: self._pipelines[k] for k in specs}
 

@@ -8,16 +8,39 @@ logging.getLogger("webgpu_py").addHandler(handler)  # record.event, record.facts
 logging.getLogger("webgpu_py").setLevel("INFO")
 ```
 
-A record has `event`, a name such as `model.loaded`, and `facts`, plain data. Prompts, answers and
-the contents of files are never among them.
+A record has `event`, a name of EVENTS, and `facts`, plain data. Prompts, answers and the contents
+of files are never among them, nor the query of an address. What JavaScript tells comes here too,
+and what a page subscribes to (`subscribe` of client.js) comes from here: one schema for all.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 Fact = str | int | float | bool | None
+
+EVENTS: dict[str, tuple[str, ...]] = {
+    "answer.ended": ("why", "tokens", "first_token_ms", "prefill_tps", "decode_tps"),
+    "answer.failed": ("code",),
+    "device.lost": ("reason", "message"),
+    "device.opened": ("vendor", "architecture"),
+    "device.restarted": ("vendor", "architecture"),
+    "download.ended": ("url", "nbytes", "fetched", "ms"),
+    "download.failed": ("url", "code"),
+    "download.retried": ("url", "why"),
+    "download.started": ("url", "nbytes", "kept"),
+    "model.loaded": ("architecture", "device", "load_ms", "gpu_nbytes"),
+    "pipelines.compiled": ("count", "ms"),
+    "self_test.passed": ("ms",),
+    "session.built": ("nodes", "dispatches", "gpu_nbytes", "ms"),
+    "session.ran": ("ms",),
+    "warning": ("message",),
+    "weights.prepacked": ("nbytes", "ms"),
+}
+"""Every event and its facts."""
 
 _log = logging.getLogger("webgpu_py")
 _log.addHandler(logging.NullHandler())
@@ -28,3 +51,42 @@ def tell(event: str, facts: Mapping[str, Fact], level: int = logging.INFO) -> No
     if _log.isEnabledFor(level):
         text = " ".join(f"{name}={value}" for name, value in facts.items())
         _log.log(level, "%s %s", event, text, extra={"event": event, "facts": dict(facts)})
+
+
+def since(started: float) -> float:
+    """Milliseconds since `time.perf_counter()` was `started`, to a tenth."""
+    return round(1e3 * (time.perf_counter() - started), 1)
+
+
+def heard(event: str, level: str, facts: str) -> None:
+    """An event that JavaScript tells of, its facts as JSON."""
+    tell(event, json.loads(facts), logging.getLevelNamesMapping()[level.upper()])
+
+
+class Forwarding(logging.Handler):
+    """Gives every event to `send` as JSON: event, level, facts, and `time` in ms since 1970.
+
+    From `start` to `stop` the logger lets `level` ("debug", "info", "warning") and above pass.
+    """
+
+    def __init__(self, send: Callable[[str], object], level: str) -> None:
+        super().__init__(level.upper())
+        self._send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Give one event on; other records of the logger are no events."""
+        event, facts = getattr(record, "event", None), getattr(record, "facts", None)
+        if event is not None:
+            when, level = round(1e3 * record.created), record.levelname.lower()
+            said = {"event": event, "level": level, "facts": facts, "time": when}
+            self._send(json.dumps(said))
+
+    def start(self) -> None:
+        """Begin."""
+        _log.addHandler(self)
+        _log.setLevel(self.level)
+
+    def stop(self) -> None:
+        """End; nothing is left of it."""
+        _log.removeHandler(self)
+        _log.setLevel(logging.NOTSET)

@@ -18,9 +18,11 @@ import numpy as np
 
 import webgpu_py
 
+from .bridge import registered_half
 from .browser_source import adopt_source
 from .device import Device, request_device
 from .errors import Cancelled, DeviceLost, FormatError, WebGPUPyError
+from .events import Forwarding
 from .graph.values import Source
 from .sources import check_sha256, close_sources, give_up
 
@@ -67,6 +69,7 @@ class Service:
         self._opened: Opened | None = None
         self._close_source: Callable[[], None] = lambda: None
         self._running: dict[int, tuple[asyncio.Task[Any], Call]] = {}
+        self._forwarding: Forwarding | None = None
         self._turn = asyncio.Lock()
 
     def call(
@@ -164,7 +167,7 @@ class Service:
         self, given: dict[str, Any], args: dict[str, Any], call: Call
     ) -> dict[str, Any]:
         """A model of several files: the `url` of their folder, or `files` that were dropped."""
-        from .page_model import open_checkpoint
+        from .page_model import open_model
 
         if args.get("sha256"):
             raise FormatError("sha256 is the hash of one file, this model has several")
@@ -176,7 +179,7 @@ class Service:
         try:
             device = await self._granted(args.get("device", "browser"))
             source = files or given["url"]
-            opened = await open_checkpoint(source, device, args.get("options", {}), call)
+            opened = await open_model(source, device, args.get("options", {}), call)
         except BaseException:
             close_sources([*files.values()])
             raise
@@ -193,6 +196,15 @@ class Service:
         opened = self._opened = await build_graph(args["steps"], device)
         return {"kind": opened.kind} | opened.description()
 
+    async def listen(self, level: str | None, send: Callable[[str], object]) -> None:
+        """Give events of `level` and above to `send` as JSON, no longer as before; None ends it."""
+        await registered_half()
+        if self._forwarding is not None:
+            self._forwarding.stop()
+        self._forwarding = None if level is None else Forwarding(send, level)
+        if self._forwarding is not None:
+            self._forwarding.start()
+
     async def close(self) -> None:
         """Free what the open file holds on the device."""
         opened, self._opened = self._opened, None
@@ -206,7 +218,7 @@ class Service:
 async def _opener(source: Source) -> Any:
     """What opens a file, told by its magic bytes, whatever its name."""
     start = await source.read(0, min(SNIFFED, source.nbytes))
-    if start[:4] == b"GGUF":
+    if start[:4] == b"GGUF" or start[8:] == b"{":
         from .page_model import open_model
 
         return open_model
@@ -214,10 +226,6 @@ async def _opener(source: Source) -> Any:
         from .page_program import open_program
 
         return open_program
-    if start[8:] == b"{":
-        from .page_model import open_checkpoint
-
-        return open_checkpoint
     raise FormatError(
         f"{source.name}: begins with {start!r}; a model is a GGUF file (begins with b'GGUF'), "
         "safetensors with config.json and tokenizer.json (all files at once, or the address of "

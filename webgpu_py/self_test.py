@@ -14,7 +14,7 @@ import numpy as np
 from . import __version__
 from .bridge import registered_half, settled
 from .errors import WrongNumbers
-from .events import tell
+from .events import since, tell
 from .graph.builder import Graph, Var
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def check_numbers(device: Device) -> None:
     if not await settled(half.isChecked(name)):
         started = time.perf_counter()
         await self_test(device)
-        tell("self_test.passed", {"ms": round(1e3 * (time.perf_counter() - started), 1)})
+        tell("self_test.passed", {"ms": since(started)})
         await settled(half.noteChecked(name))
     _passed.add(name)
 

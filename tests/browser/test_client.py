@@ -8,6 +8,7 @@ import pytest
 
 from browser.pages import CASES, Visit
 from webgpu_py.assets import asset_path, asset_text
+from webgpu_py.events import EVENTS
 from webgpu_py.host.server import Server
 
 EMPTY = b"<!doctype html><title>an app</title>"
@@ -226,13 +227,15 @@ def test_every_message_survives_the_structured_clone(scripted):
         const array = {dtype: 'int32', shape: [2], data: new Int32Array(2)};
         const toWorker = [{kind: 'start', version: 1, packages: ['a'], lock: 'l'},
           ...p.METHODS.map((method) => ({kind: 'call', id: 1, method, args: {inputs: [array]}})),
-          {kind: 'cancel', id: 1}];
+          {kind: 'cancel', id: 1}, {kind: 'listen', level: 'info'}, {kind: 'listen', level: null}];
         const toPage = [{kind: 'ready', info: {}}, {kind: 'failed', error},
           {kind: 'progress', id: 0, progress}, {kind: 'warning', id: 1, message: 'x'},
           {kind: 'event', id: 1, event: {text: 'x'}},
+          {kind: 'happened', record: {event: 'warning', level: 'warning', facts: {}, time: 1}},
           {kind: 'result', id: 1, value: array}, {kind: 'error', id: 1, error}];
         const garbage = [null, 1, 'start', {}, {kind: 'call', id: 1, method: 'eval'},
-          {kind: 'constructor'}, {kind: 'call', id: -1, method: 'run'}];
+          {kind: 'constructor'}, {kind: 'listen', level: 'all'}, {kind: 'happened', record: null},
+          {kind: 'call', id: -1, method: 'run'}];
         return toWorker.every((m) => p.messageToWorker(structuredClone(m)))
           && toPage.every((m) => p.messageToPage(structuredClone(m)))
           && garbage.every((m) => !p.messageToWorker(m) && !p.messageToPage(m));""",
@@ -258,20 +261,34 @@ def test_a_program_runs_on_arrays(real):
     wanted = np.fromfile(case / "golden0.bin", np.float32)
     found = run(
         real,
-        """const program = await client.load('cases/rms_norm/width_lt_wg/model.pte');
+        """const heard = [], loud = [];
+        const stop = client.subscribe((e) => heard.push(e), {level: 'debug'});
+        client.subscribe((e) => loud.push(e), {level: 'warning'});
+        const program = await client.load('cases/rms_norm/width_lt_wg/model.pte?secret=1');
         const [port] = program.info.methods[0].inputs;
         const input = {dtype: 'float32', shape: port.dims, data: new Float32Array(argument)};
         const [output] = await program.run([input]);
+        stop();
+        await program.run([input]);
         const code = await program.run([]).catch((e) => e.code);
         const memory = await program.memory();
         program.close();
-        return {output: [...output.data], shape: output.shape, code, memory};""",
+        return {output: [...output.data], shape: output.shape, code, memory, heard, loud};""",
         given.tolist(),
     )
     np.testing.assert_allclose(found["output"], wanted, rtol=1e-4, atol=1e-5)
     assert np.prod(found["shape"]) == wanted.size, manifest
     assert found["code"] == "ShapeError"
     assert found["memory"]["gpu"]["total"] > 0 and found["memory"]["wasm_nbytes"] > 1e6
+    names = [e["event"] for e in found["heard"]]
+    once = ["download.started", "download.ended", "device.opened", "session.built", "session.ran"]
+    assert [names.count(name) for name in once] == [1] * len(once), names
+    assert names[0] == once[0] and names[-1] == once[-1] and found["loud"] == []
+    for event in found["heard"]:
+        assert set(event["facts"]) == set(EVENTS[event["event"]]) and event["time"] > 1.7e12
+    [ended] = [e["facts"] for e in found["heard"] if e["event"] == "download.ended"]
+    assert ended["url"] == real.server.url + "/cases/rms_norm/width_lt_wg/model.pte"
+    assert ended["nbytes"] == ended["fetched"] == (case / "model.pte").stat().st_size
 
 
 SIGMOID = """

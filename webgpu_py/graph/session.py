@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import IndexOutOfRange, ShapeError, UnsupportedOperator
+from ..events import since, tell
 from . import boundary
 from .call import Call, Env
 from .residence import Progress, Residence, Variant
@@ -85,6 +87,9 @@ class Session:
             raise
         session = cls(residence, calls)
         session._timings.build_ms = 1e3 * (time.perf_counter() - start)
+        told = {"nodes": len(calls), "dispatches": session.dispatches}
+        told |= {"gpu_nbytes": session.memory()["total"]}
+        tell("session.built", {**told, "ms": since(start)})
         return session
 
     # -- running
@@ -163,6 +168,7 @@ class Session:
                 result = await bridge.run(variant.handle, blob)
             outputs = self._outputs(variant, env, result)
             self._timings.run_ms = 1e3 * (time.perf_counter() - start)
+            tell("session.ran", {"ms": since(start)}, logging.DEBUG)
             return outputs, times
 
     def _bind(self, inputs: Sequence[Any]) -> tuple[list[np.ndarray], Env]:

@@ -2,9 +2,10 @@
 // Everything is addressed by integer handles; calls mirror webgpu_py/bridge.py one to one.
 
 /** What both halves must speak; changed with every change of the calls. */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 export {WebGPUPyError} from './errors.js';
+export {hearEvents} from './events.js';
 export {isChecked, noteChecked, surroundings} from './checks.js';
 export {close, diagnose, isLost, lose, open} from './device.js';
 export {

@@ -1,6 +1,7 @@
 // Adapter, device and what every call needs of them: state by handle, loss, error scopes.
 
 import {WebGPUPyError} from './errors.js';
+import {tell} from './events.js';
 
 const USEFUL_FEATURES = ['timestamp-query', 'shader-f16', 'subgroups'];
 
@@ -69,6 +70,8 @@ export async function open(options = {}) {
   };
   state.whenLost = gpu.lost.then((info) => {
     state.lost = new WebGPUPyError('DeviceLost', `The GPU device was lost (${info.reason}): ${info.message || 'no reason given'}. Build the session again.`);
+    // A device that was closed is lost too, which is nobody's news.
+    if (devices.has(device)) tell('device.lost', {reason: info.reason, message: info.message}, 'warning');
     for (const lost of state.waiting) lost(state.lost);
     throw state.lost;
   });

@@ -4,6 +4,7 @@
 
 import {Entry, addressOf} from './cache.js';
 import {WebGPUPyError} from './errors.js';
+import {tell, withoutQuery} from './events.js';
 import {checkNotHtml, pause, pieces, request, transient} from './http.js';
 import {checkRange} from './sources.js';
 
@@ -25,20 +26,27 @@ const unfinished = new Map();
  * `restart` is true once the file's version changed while it was read: opening it again works.
  */
 export async function cachedSource(url, options = {}) {
-  const {signal, onProgress = () => {}, onWarning: warn = console.warn, chunkNbytes, retryMs = RETRY_MS} = options;
+  const {signal, onProgress = () => {}, onWarning = console.warn, chunkNbytes, retryMs = RETRY_MS} = options;
   signal?.throwIfAborted();
   const address = addressOf(url);
+  const warn = (message) => {
+    tell('warning', {message: message.replaceAll(address, withoutQuery(address))}, 'warning');
+    onWarning(message);
+  };
   // Whoever waits for a download of this very worker must not wait for a reader that has stopped reading.
   unfinished.get(address)?.fetchAll();
   const entry = await Entry.open(address, {signal, warn, chunkNbytes});
   const download = new Download(address, entry, {signal, onProgress, retryMs});
   try {
-    if (!entry.complete) {
+    if (entry.complete) download.tellStart();
+    else {
       unfinished.set(address, download);
       await download.open();
     }
   } catch (error) {
+    const {aborted} = download.signal;
     download.close();
+    if (!aborted) tell('download.failed', {url: download.told, code: error.code ?? error.name}, 'warning');
     throw signal?.aborted ? signal.reason : error;
   }
   return {
@@ -70,6 +78,14 @@ class Download {
     this.furthest = 0;
     this.arrived = 0;
     this.wake = () => {};
+    this.started = performance.now();
+    this.told = withoutQuery(url);
+  }
+
+  /** Before the first byte is kept: how much is there already. */
+  tellStart() {
+    const {manifest, have, nbytes} = this.entry;
+    tell('download.started', {url: this.told, nbytes: manifest.nbytes, kept: have.size ? nbytes : 0});
   }
 
   /** First contact: the server's facts decide whether what is kept goes on, and how. */
@@ -79,7 +95,7 @@ class Download {
       const size = entry.chunkNbytes;
       let first = 0;
       while (entry.have.has(first)) first++;
-      if (first === entry.count) return await entry.finish(entry.manifest.nbytes);
+      if (first === entry.count) return await this.#finish(entry.manifest.nbytes);
       const answer = await this.#first({start: first * size, end: (first + 1) * size});
       if (answer.status === 206 && answer.start === first * size && answer.total && answer.validator) {
         if (entry.manifest && !entry.matches(answer)) {
@@ -88,6 +104,7 @@ class Download {
           continue;
         }
         if (!entry.manifest) await entry.begin(answer);
+        this.tellStart();
         this.#run(first, first + 1, answer);
         return;
       }
@@ -106,6 +123,7 @@ class Download {
     }
     if (!entry.matches(answer)) await entry.begin(answer);
     this.all = entry.count === Infinity;
+    this.tellStart();
     const ended = this.#run(0, entry.count, answer);
     if (this.all) await ended;
     this.signal.throwIfAborted();
@@ -117,11 +135,16 @@ class Download {
       return await request(this.url, {...range, signal: this.signal});
     } catch (error) {
       if (!error.transient) throw error;
+      this.#tellRetry(error);
       await pause(this.retryMs[0] ?? 0, this.signal);
     }
     return await request(this.url, {...range, signal: this.signal}).catch((error) => {
       throw this.entry.manifest ? this.#explained(error) : error;
     });
+  }
+
+  #tellRetry({message}) {
+    tell('download.retried', {url: this.told, why: message.replaceAll(this.url, this.told)}, 'warning');
   }
 
   #leave(answer) {
@@ -146,18 +169,21 @@ class Download {
             if (this.#idle(at)) await new Promise((resolve) => (this.wake = resolve));
             this.signal.throwIfAborted();
           }
-          if (end === Infinity) return await entry.finish(this.arrived);
+          if (end === Infinity) return await this.#finish(this.arrived);
           if (at < end) throw transient(`${this.url}: the connection ended early.`);
         } catch (error) {
           this.signal.throwIfAborted();
           const cut = error instanceof TypeError ? transient(`${this.url}: the connection was lost (${error.message}).`) : error;
           if (!cut.transient || failures >= this.retryMs.length) throw cut;
+          this.#tellRetry(cut);
           await pause(this.retryMs[failures++], this.signal);
         }
         answer = undefined;
       }
     } catch (error) {
-      this.#fail(this.signal.aborted ? this.signal.reason : this.#explained(error));
+      const failure = this.signal.aborted ? this.signal.reason : this.#explained(error);
+      if (!this.signal.aborted) tell('download.failed', {url: this.told, code: failure.code}, 'warning');
+      this.#fail(failure);
     }
   }
 
@@ -205,7 +231,12 @@ class Download {
     pending.delete(i);
     const {nbytes} = entry.manifest;
     this.onProgress({loaded: nbytes === null ? this.arrived : entry.nbytes, total: nbytes ?? 0});
-    if (entry.have.size === entry.count) await entry.finish(nbytes);
+    if (entry.have.size === entry.count) await this.#finish(nbytes);
+  }
+
+  async #finish(nbytes) {
+    await this.entry.finish(nbytes);
+    tell('download.ended', {url: this.told, nbytes, fetched: this.arrived, ms: Math.round(performance.now() - this.started)});
   }
 
   async #checkStart(bytes) {

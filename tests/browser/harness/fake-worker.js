@@ -9,6 +9,7 @@ const DEVICE = {
   info: { vendor: 'acme', architecture: 'one', device: '', description: '', software: false },
 };
 const running = new Map();
+const levels = [];
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const fail = (code, message) => Object.assign(new Error(message), { code });
 
@@ -17,6 +18,9 @@ self.onmessage = async ({ data }) => {
     await new Promise((held) => navigator.locks.request(data.lock, () => (held(), new Promise(() => {}))));
     for (const loaded of [2e6, 9e6, 12e6]) self.postMessage({ kind: 'progress', id: 0, progress: { stage: 'python', loaded, total: 12e6 } });
     self.postMessage({ kind: 'ready', info: { pyodide: 'none', version: 'fake' } });
+  } else if (data.kind === 'listen') {
+    levels.push(data.level);
+    if (data.level) self.postMessage({ kind: 'happened', record: { event: 'session.built', level: 'info', facts: { levels }, time: 1 } });
   } else if (data.kind === 'cancel') {
     running.set(data.id, true);
   } else {
