@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 class Replay:
     """What a loop in JavaScript needs to run one variant by itself.
 
-    `nodes` says for each dispatch which node it belongs to; `buffers` has a handle for every
-    port by name, `live` and `fault` among them. A live word is `base` plus, for every SymInt
-    input, its value times the word's entry in `factors`.
+    `nodes` and `kernels` say for each dispatch which node it belongs to and which WGSL file it
+    runs; `buffers` has a handle for every port by name, `live` and `fault` among them. A live word
+    is `base` plus, for every SymInt input, its value times the word's entry in `factors`.
     """
 
     plan: int
     nodes: tuple[int, ...]
+    kernels: tuple[str, ...]
     buffers: dict[str, int]
     base: list[int]
     factors: dict[str, list[int]]
@@ -227,8 +228,10 @@ class Session:
         buffers = {p.name: buffer_of[p.value] for p in ports if p.value in buffer_of}
         buffers["live"] = self._residence.buffer(self._residence.slots.live)
         buffers["fault"] = self._residence.buffer(self._residence.slots.fault)
-        nodes = tuple(d.node for d in variant.lowered.dispatches)
-        return Replay(variant.handle, nodes, buffers, *self._linear_words(variant, env))
+        dispatches = variant.lowered.dispatches
+        nodes = tuple(d.node for d in dispatches)
+        kernels = tuple(d.kernel.name for d in dispatches)
+        return Replay(variant.handle, nodes, kernels, buffers, *self._linear_words(variant, env))
 
     def _linear_words(self, variant: Variant, env: Env) -> tuple[list[int], dict[str, list[int]]]:
         """Live words as linear forms of the SymInt inputs; UnsupportedOperator for others."""
