@@ -73,6 +73,10 @@ export interface LoadOptions extends OpenOptions {
   sha256?: string;
   /** Tokens that prompt and answer share. */
   context?: number;
+  /** Matrices of safetensors: 4 bits (`q4`, the default; embedding and output 8), 8 bits, or as they are stored (null). */
+  quantize?: 'q4' | 'q8' | null;
+  /** What keys and values of the context are kept in: `float16` takes half the memory of `float32`, the default. */
+  kvCacheDtype?: 'float32' | 'float16';
 }
 
 /** A file kept in this browser, `stored` bytes of it; `saved` is when it was complete (ms since 1970). */

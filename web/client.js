@@ -16,10 +16,16 @@ export async function load(source, options = {}) {
   const given = Array.isArray(source) ? { files: source } : source instanceof Blob ? { file: source } : { url: new URL(source, document.baseURI).href };
   const name = given.url ?? given.file?.name ?? 'files';
   const packages = isProgram(name) ? [] : [...LANGUAGE_PACKAGES];
-  const args = { source: given, sha256: options.sha256, options: { context: options.context } };
+  const args = { source: given, sha256: options.sha256, options: loadOptions(options) };
   const open = (/** @type {any} */ more) => connected('open', args, packages, { ...options, ...more });
   const [connection, opened] = await open();
   return opened.kind === 'program' ? new Program(connection, opened, open) : new LanguageModel(connection, opened, open);
+}
+
+/** What of a call's options is Python's; left out is as there. */
+function loadOptions({ context, quantize, kvCacheDtype }) {
+  const given = { context, quantize, kv_cache_dtype: kvCacheDtype };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
 /** Puts a graph onto a device. */

@@ -15,13 +15,12 @@ from .browser_source import open_url
 from .conformance import run_case
 from .device import Device, request_device
 from .errors import ShapeError, WrongNumbers
-from .formats.gguf import read_gguf
 from .graph.values import Source
 from .llm import LLM
 from .model_files import is_folder
 from .models.first_layer import build_first_layer, check_first_layer
+from .models.stored_model import gguf_model
 from .program import load
-from .tokenizer import tokenizer_from_gguf
 
 _devices: dict[str, Device] = {}
 
@@ -151,18 +150,18 @@ async def first_layer_entry(args: dict[str, Any], emit: Callable[[Any], None]) -
     """Layer 0 of `model` (URL) for `prompt`, checked against float64: what `make demo` prints."""
     device, source = await shared_device("browser"), await open_url(args["model"], keep=False)
     emit({"stage": "reading the header"})
-    file = await read_gguf(source)
-    tokenizer = tokenizer_from_gguf(file.metadata)
+    stored = await gguf_model(source)
+    config, weights, tokenizer = stored.config, stored.weights, stored.tokenizer
     ids = tokenizer.encode(args["prompt"])
     emit({"stage": "building the first layer, rearranging its weights on the GPU"})
-    layer = await build_first_layer(device, file, source, len(ids))
+    layer = await build_first_layer(device, config, weights, len(ids))
     try:
         found = await layer.run(ids)
         timings, memory = layer.session.timings(), layer.session.memory()
         timed = "timestamp-query" in device.features
         kernels = await layer.profile(ids) if timed else []
         emit({"stage": "computing the same in float64"})
-        check = await check_first_layer(device, file, source, ids, found)
+        check = await check_first_layer(device, config, weights, ids, found)
     finally:
         layer.close()
     return {

@@ -27,6 +27,7 @@ from .graph.session import Session
 from .graph.values import Source
 from .models.config import ModelConfig
 from .models.decoder import Decoder, build_decoder
+from .models.layers import CacheDtype
 from .models.packed_file import packed_file
 from .models.safetensors_weights import Quantize
 from .models.stored_model import StoredModel
@@ -119,7 +120,8 @@ class LLM:
         self.tokenizer = stored.tokenizer
         self._generator = generator
         self._load: Callable[..., Awaitable[LLM]]
-        self._stored = stored
+        self.stored = stored
+        """What the files say: configuration, weights, tokenizer, chat template."""
         self._sources = sources
         self._template = stored.template
         self._current: Stream | None = None
@@ -135,6 +137,7 @@ class LLM:
         device: Device | None = None,
         context: int | None = None,
         quantize: Quantize | None = "q4",
+        kv_cache_dtype: CacheDtype = "float32",
         sha256: str | None = None,
         progress: Progress | None = None,
     ) -> LLM:
@@ -145,8 +148,10 @@ class LLM:
         to F32, F16 and BF16 matrices of safetensors files on the device: "q4" is 4 bits for layers
         and 8 for embedding and output, "q8" 8 bits for all, None keeps them. `context` is the
         number of tokens prompt and answer share, by default what the model was trained for, at
-        most 4096. `progress(stage, done, total)` hears "header" and "weights" in bytes. With
-        `sha256` a model of one file has that hash or is refused, and a browser keeps nothing of it.
+        most 4096; with `kv_cache_dtype="float16"` their keys and values take half the memory, and
+        are rounded to 11 bits. `progress(stage, done, total)` hears "header" and "weights" in
+        bytes. With `sha256` a model of one file has that hash or is refused, and a browser keeps
+        nothing of it.
 
         The header decides first: UnsupportedModel names an architecture or weight type that is
         not run, FormatError a file or tensor that is missing, LimitExceeded a tensor that does not
@@ -166,7 +171,7 @@ class LLM:
                 progress("header", stored.header_nbytes, stored.header_nbytes)
             rows = _context(stored.config, context)
             chunk = largest_chunk(device, rows)
-            decoder = build_decoder(stored.config, stored.weights, rows, chunk)
+            decoder = build_decoder(stored.config, stored.weights, rows, chunk, kv_cache_dtype)
             session = await Session.build(
                 device,
                 decoder.graph.ir,
@@ -193,6 +198,7 @@ class LLM:
             source,
             context=context,
             quantize=quantize,
+            kv_cache_dtype=kv_cache_dtype,
             sha256=sha256,
             progress=progress,
         )
@@ -216,10 +222,10 @@ class LLM:
 
     def packed(self) -> AsyncIterator[bytes]:
         """The bytes of what `save` writes, in pieces of a few MiB; FormatError for a GGUF."""
-        weights = self._stored.weights
+        weights = self.stored.weights
         if isinstance(weights, GGUFWeights):
             raise FormatError("a GGUF is ready to load as it is; save is for safetensors models")
-        return packed_file(self.session, weights, self._stored.texts, self.quantization)
+        return packed_file(self.session, weights, self.stored.texts, self.quantization)
 
     # -- text
 

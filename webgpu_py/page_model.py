@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .device import Device
-from .errors import FeatureMissing, UnsupportedModel
-from .formats.gguf import read_gguf
-from .graph.values import Source
+from .errors import FeatureMissing
 from .llm import LLM
 from .models.first_layer import FirstLayer, build_first_layer, check_first_layer
 
@@ -27,12 +24,10 @@ class OpenModel:
 
     kind = "model"
 
-    def __init__(self, llm: LLM, gguf: Source | None) -> None:
+    def __init__(self, llm: LLM) -> None:
         self._llm = llm
-        self._source = gguf
         self._saved: AsyncIterator[bytes] | None = None
         self._look: FirstLayer | None = None
-        self._types: dict[str, int] = {}
 
     def description(self) -> dict[str, Any]:
         """The model in a few numbers."""
@@ -109,27 +104,16 @@ class OpenModel:
     async def look(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
         """Tokens of a prompt, and embedding, rotated q and k of layer 0 for them."""
         ids = self._llm.tokenize(str(args["prompt"]))
-        if self._source is None:
-            raise UnsupportedModel(
-                "the look inside reads the blocks of a GGUF; this model came as safetensors"
-            )
+        stored = self._llm.stored
+        model = self._llm.device, stored.config, stored.weights
         if self._look is None:
-            call.progress("header")
-            file = await read_gguf(self._source)
-            self._types = dict(Counter(t.type for t in file.tensors.values()))
             call.progress("kernels")
-            self._look = await build_first_layer(self._llm.device, file, self._source, MAX_LOOK)
+            self._look = await build_first_layer(*model, MAX_LOOK)
         session = self._look.session
         shown = ids[:MAX_LOOK]
         outputs = await self._look.run(shown)
         run_ms = session.timings()["run_ms"]
-        check = await check_first_layer(
-            self._llm.device,
-            await read_gguf(self._source),
-            self._source,
-            shown,
-            outputs,
-        )
+        check = await check_first_layer(*model, shown, outputs)
         try:
             kernels = await self._look.profile(shown)
         except FeatureMissing:
@@ -139,7 +123,7 @@ class OpenModel:
             "looked_at": len(shown),
             **outputs,
             "check": check.lines(),
-            "types": self._types,
+            "types": dict(stored.weights.types),
             "run_ms": run_ms,
             "dispatches": session.dispatches,
             "kernels": kernels,
@@ -158,21 +142,12 @@ class OpenModel:
         self._llm.close()
 
 
-async def open_model(
-    source: Source, device: Device, options: dict[str, Any], call: Call
-) -> OpenModel:
-    """Load a GGUF; the header decides before any weight is read."""
-    return OpenModel(await _loaded(source, device, options, call), source)
+async def open_model(source: Any, device: Device, options: dict[str, Any], call: Call) -> OpenModel:
+    """Load a GGUF, a Hugging Face folder by address, its files by name, or what `save` wrote.
 
+    The header decides before any weight is read.
+    """
 
-async def open_checkpoint(
-    source: Any, device: Device, options: dict[str, Any], call: Call
-) -> OpenModel:
-    """Load a Hugging Face folder by address, its files by name, or what `LLM.save` wrote."""
-    return OpenModel(await _loaded(source, device, options, call), None)
-
-
-async def _loaded(source: Any, device: Device, options: dict[str, Any], call: Call) -> LLM:
     def progress(stage: str, done: int, total: int) -> None:
         call.progress(stage, done, total)
         if stage == "header":
@@ -181,4 +156,4 @@ async def _loaded(source: Any, device: Device, options: dict[str, Any], call: Ca
             call.progress("kernels")
 
     call.progress("header")
-    return await LLM.load(source, device=device, context=options.get("context"), progress=progress)
+    return OpenModel(await LLM.load(source, device=device, progress=progress, **options))

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from webgpu_py import request_device
+from webgpu_py import DtypeError, request_device
 from webgpu_py.llm import LLM
 from webgpu_py.models.architectures import BY_MODEL_TYPE
 
 GOLDENS = Path(__file__).parent / "goldens"
 NAMES = sorted(path.stem for path in GOLDENS.glob("*.json"))
+FLOAT16_CACHE = 3e-3
+"""Of the largest logit: keys and values are rounded to 11 bits, in every layer."""
 CONTEXT = 64
 """More than prompt and answer; longrope's factors follow it, not the length of a prompt."""
 
@@ -77,3 +79,33 @@ def test_on_the_cpu(name, form, tmp_path):
         return found
 
     assert_follows(asyncio.run(check()), golden(name), 1e-5)
+
+
+def cache_nbytes(config, itemsize):
+    """Keys and values of all layers."""
+    rows = CONTEXT * config.num_key_value_heads * config.head_dim
+    return 2 * config.num_hidden_layers * rows * itemsize
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_float16_cache_halves_its_memory_and_keeps_the_tokens(name):
+    async def check(dtype):
+        device = await request_device("cpu")
+        llm = await LLM.load(
+            GOLDENS / f"{name}.gguf", device=device, context=CONTEXT, kv_cache_dtype=dtype
+        )
+        found = await follow(llm, golden(name)), llm.memory()["state"], llm.config
+        llm.close()
+        return found
+
+    exact, whole, config = asyncio.run(check("float32"))
+    rounded, half, _ = asyncio.run(check("float16"))
+    assert_follows(rounded, golden(name), FLOAT16_CACHE)
+    assert not np.array_equal(rounded[0], exact[0])
+    assert whole - half == cache_nbytes(config, 4) - cache_nbytes(config, 2)
+
+
+def test_a_cache_of_another_type_is_refused():
+    load = LLM.load(GOLDENS / "llama3.gguf", kv_cache_dtype="float8")
+    with pytest.raises(DtypeError, match="'float8', allowed are 'float32' and 'float16'"):
+        asyncio.run(load)

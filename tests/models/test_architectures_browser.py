@@ -1,10 +1,21 @@
 """Every architecture in the browser: attention, rotation and token loop on the GPU."""
 
 import inspect
+import json
 
 import pytest
 
-from models.test_architectures import CONTEXT, GOLDENS, NAMES, assert_follows, follow, golden
+from models.test_architectures import (
+    CONTEXT,
+    FLOAT16_CACHE,
+    GOLDENS,
+    NAMES,
+    assert_follows,
+    cache_nbytes,
+    follow,
+    golden,
+)
+from webgpu_py.models.config import ModelConfig
 
 BODY = f"""
 import webgpu_py as wg
@@ -15,8 +26,8 @@ from webgpu_py.llm import LLM
 store = wg.__dict__
 if "_test_device" not in store:
     store["_test_device"] = await wg.request_device("browser")
-llm = await LLM.load(data, device=store["_test_device"], context=context, quantize=None)
-found = await follow(llm, expected)
+llm = await LLM.load(data, device=store["_test_device"], context=context, **options)
+found = *await follow(llm, expected), llm.memory()["state"]
 llm.close()
 found
 """
@@ -41,20 +52,36 @@ def test_in_the_browser(llm_gpu, name, form):
         data = folder.with_suffix(".gguf").read_bytes()
     else:
         data = {path.name: path.read_bytes() for path in folder.iterdir()}
-    found = llm_gpu.run(BODY, data=data, expected=expected, context=CONTEXT)
+    *found, _ = followed(llm_gpu, data, expected, quantize=None)
     assert_follows(found, expected, 1e-4)
+
+
+def followed(llm_gpu, data, expected, **options):
+    return llm_gpu.run(BODY, data=data, expected=expected, context=CONTEXT, options=options)
+
+
+@pytest.mark.parametrize("name", ["gemma2", "gemma3", "mistral"])
+def test_a_float16_cache_in_the_browser(llm_gpu, name):
+    """Windows, head norms, capped scores: what the attention kernels have."""
+    data, expected = (GOLDENS / f"{name}.gguf").read_bytes(), golden(name)
+    *found, half = followed(llm_gpu, data, expected, kv_cache_dtype="float16")
+    assert_follows(found, expected, FLOAT16_CACHE)
+    *_, whole = followed(llm_gpu, data, expected)
+    config = ModelConfig.from_hf(json.loads((GOLDENS / name / "config.json").read_text()))
+    assert whole - half == cache_nbytes(config, 4) - cache_nbytes(config, 2)
 
 
 async def look(data, ids):
     import webgpu_py as wg
-    from webgpu_py.formats.gguf import read_gguf
     from webgpu_py.models.first_layer import build_first_layer, check_first_layer
+    from webgpu_py.models.stored_model import gguf_model
     from webgpu_py.sources import BytesSource
 
-    device, source = await wg.request_device("browser"), BytesSource(data)
-    file = await read_gguf(source)
-    layer = await build_first_layer(device, file, source)
-    check = await check_first_layer(device, file, source, ids, await layer.run(ids))
+    device = await wg.request_device("browser")
+    stored = await gguf_model(BytesSource(data))
+    layer = await build_first_layer(device, stored.config, stored.weights)
+    found = await layer.run(ids)
+    check = await check_first_layer(device, stored.config, stored.weights, ids, found)
     layer.close()
     await device.close()
     return check.max_abs_error / check.largest

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import DtypeError
 from ..graph.builder import Graph, Var, dim
 from .config import ModelConfig
+from .layers import CACHE_DTYPES, CacheDtype
 from .rope import Rope
 from .weights import Beside, Weights
 
@@ -25,13 +27,22 @@ class Decoder:
     head_node: int
 
 
-def build_decoder(config: ModelConfig, weights: Weights, context: int, chunk: int) -> Decoder:
-    """The graph of a decoder.
+def build_decoder(
+    config: ModelConfig,
+    weights: Weights,
+    context: int,
+    chunk: int,
+    cache_dtype: CacheDtype = "float32",
+) -> Decoder:
+    """The graph of a decoder; keys and values of `context` tokens are kept as `cache_dtype`.
 
     Inputs: ids int32 [n <= chunk], position and last (SymInts: the first id's position, the row
     to sample from), counts int32 [V], bias float32 [V], settings int32 [8] (see ops/sampling).
     Outputs: token int32 [1], logprob float32 [1], logits float32 [V].
     """
+    if cache_dtype not in CACHE_DTYPES:
+        allowed = " and ".join(map(repr, CACHE_DTYPES))
+        raise DtypeError(f"kv_cache_dtype={cache_dtype!r}, allowed are {allowed}")
     g, c = Graph(), config
     ids = g.input("ids", (dim("n", max=chunk),), "int32")
     position, last = g.symint("position"), g.symint("last")
@@ -41,9 +52,8 @@ def build_decoder(config: ModelConfig, weights: Weights, context: int, chunk: in
         rope = c.rope_of(i)
         if rope not in tables:
             tables[rope] = g.constant(rope.table(context))
-        prefix = f"model.layers.{i}."
-        block = c.block(g, c, weights, prefix, tables[rope], position, context, window)
-        x = block.layer(x)
+        place = g, c, weights, f"model.layers.{i}.", tables[rope], position
+        x = c.block(*place, context, window, cache_dtype).layer(x)
     head_node = len(g.ir.nodes)
     row = g.call("aten.select_copy.int", x, 0, last)
     row = g.call("aten.view_copy.default", row, [1, c.hidden_size])

@@ -13,17 +13,13 @@ import numpy as np
 
 from ..device import Device
 from ..errors import ShapeError, WrongNumbers
-from ..formats.gguf import GGUFFile
 from ..graph.builder import Graph, Var, dim
 from ..graph.session import Session
-from ..graph.values import Source
 from ..quant.q4gsw import Q4Weight, quantize_q4gsw
-from ..quant.repack import dequantize
 from ..quant.snr import Snr
 from .config import ModelConfig
 from .decoder import embedded
-from .gguf_config import gguf_config
-from .weights import Beside, GGUFWeights, gguf_name, put_beside
+from .weights import Beside, Packed, StoredWeights, put_beside
 
 GROUP_SIZE = 32
 TOLERANCE = 1e-4
@@ -54,18 +50,25 @@ class FirstLayer:
         self.session.close()
 
 
-class _Requantized(GGUFWeights):
-    """A file's weights with some matrices of its first layer made 4-bit groupwise-symmetric."""
+class _Requantized(StoredWeights):
+    """Weights with some matrices of the first layer made 4-bit groupwise-symmetric."""
 
-    def __init__(self, file: GGUFFile, source: Source, made: dict[str, Q4Weight]) -> None:
-        super().__init__(file, source)
+    def __init__(self, stored: StoredWeights, made: dict[str, Q4Weight]) -> None:
+        self._stored = stored
         self._made = made
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._stored
+
+    def vector(self, g: Graph, name: str, length: int, plus: float = 0.0) -> Var:
+        return self._stored.vector(g, name, length, plus)
+
+    def matrix(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
+        return self._stored.matrix(g, name, dims)
 
     def linear(
         self, g: Graph, x: Var, names: Sequence[str], rows: Sequence[int], beside: Beside
     ) -> Var:
-        if not self._made:
-            return super().linear(g, x, names, rows, beside)
         x = g.call("et_vk.rms_norm.default", x, beside.norm, beside.eps)
         products = []
         for name, count in zip(names, rows, strict=True):
@@ -81,18 +84,22 @@ class _Requantized(GGUFWeights):
 
 async def build_first_layer(
     device: Device,
-    file: GGUFFile,
-    source: Source,
+    config: ModelConfig,
+    stored: StoredWeights,
     max_tokens: int = 64,
     requantized: bool = False,
 ) -> FirstLayer:
-    """Layer 0 at its stored precision or, if `requantized`, with 4-bit groupwise linears."""
-    config = await gguf_config(file, source)
-    made = {}
-    for name in _projections(file) if requantized else ():
-        stored = await _matrix(file, source, name)
-        made[name] = quantize_q4gsw(stored, GROUP_SIZE, rule="least_squares")
-    weights = _Requantized(file, source, made)
+    """Layer 0 at the weights' precision or, if `requantized`, with 4-bit groupwise linears."""
+    weights = stored.fresh()
+    if requantized:
+        names = _projections(stored)
+        weights = _Requantized(
+            weights,
+            {
+                name: quantize_q4gsw(await stored.values(name), GROUP_SIZE, rule="least_squares")
+                for name in names
+            },
+        )
     g = Graph()
     ids = g.input("ids", (dim("n", max=max_tokens),), "int32")
     x = embedded(g, config, weights, ids)
@@ -114,53 +121,41 @@ async def build_first_layer(
     return FirstLayer(await g.build(device), config, max_tokens)
 
 
-def _projections(file: GGUFFile) -> list[str]:
+def _projections(stored: StoredWeights) -> list[str]:
     """The matrices that queries and keys come from, one where they are fused."""
     names = [f"{PREFIX}self_attn.{name}_proj.weight" for name in ("qkv", *ROTATED)]
-    return [name for name in names if gguf_name(name) in file.tensors]
-
-
-async def _matrix(file: GGUFFile, source: Source, name: str) -> np.ndarray:
-    """A stored weight in float32."""
-    tensor = file.tensors[gguf_name(name)]
-    raw = await source.read(tensor.offset, tensor.nbytes)
-    found: np.ndarray = dequantize(tensor.type, raw, tensor.dims)
-    return found
+    return [name for name in names if name in stored]
 
 
 async def first_layer_reference(
-    file: GGUFFile, source: Source, ids: list[int]
+    config: ModelConfig, stored: StoredWeights, ids: list[int]
 ) -> dict[str, np.ndarray]:
-    """The same three results in float64, from the file's own blocks and nothing else."""
-    config = await gguf_config(file, source)
+    """The same three results in float64, from the file's own weights and nothing else."""
 
-    async def stored(name: str) -> np.ndarray:
-        return (await _matrix(file, source, PREFIX + name)).astype(np.float64)
+    async def norm_of(name: str) -> np.ndarray:
+        return (await stored.values(PREFIX + name, plus=config.norm_offset)).astype(np.float64)
 
     def normed(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
         mean = (x**2).mean(axis=-1, keepdims=True)
         found: np.ndarray = x / np.sqrt(mean + config.rms_norm_eps) * weight
         return found
 
-    table = file.tensors[gguf_name("model.embed_tokens.weight")]
-    row_nbytes = table.nbytes // table.dims[0]
-    rows = [await source.read(table.offset + i * row_nbytes, row_nbytes) for i in ids]
-    x = np.stack([dequantize(table.type, r, (1, table.dims[1]))[0] for r in rows])
-    x = x.astype(np.float64) * config.embedding_scale
-    h = normed(x, await stored("input_layernorm.weight"))
+    x = (await stored.values("model.embed_tokens.weight", ids)).astype(np.float64)
+    x *= config.embedding_scale
+    h = normed(x, await norm_of("input_layernorm.weight"))
     projected = []
-    for name in _projections(file):
-        y = h @ (await stored(name.removeprefix(PREFIX))).T
+    for name in _projections(stored):
+        y = h @ (await stored.values(name)).astype(np.float64).T
         bias = name.removesuffix("weight") + "bias"
-        if gguf_name(bias) in file.tensors:
-            y += await stored(bias.removeprefix(PREFIX))
+        if bias in stored:
+            y += await stored.values(bias)
         projected.append(y)
     heads = np.concatenate(projected, axis=-1).reshape(len(ids), -1, config.head_dim)
     ends = np.cumsum([config.num_attention_heads, config.num_key_value_heads])
     found = {"embedding": x}
     for name, part in zip(ROTATED, np.split(heads, ends, axis=1), strict=False):
         if config.block.HEAD_NORMS:
-            part = normed(part, await stored(f"self_attn.{name}_norm.weight"))
+            part = normed(part, await norm_of(f"self_attn.{name}_norm.weight"))
         found[name] = _turned(part, config)
     return found
 
@@ -194,9 +189,9 @@ class Check:
     def lines(self) -> list[str]:
         """The two results as sentences."""
         return [
-            f"layer 0 rotated q, k against float64 from the file's own blocks: max abs error "
-            f"{self.max_abs_error:.3e}, {self.max_abs_error / self.largest:.2e} of the largest "
-            f"value {self.largest:.3f} (allowed 1e-4)",
+            f"layer 0 rotated q, k against float64 from NumPy's own reading of the weights: "
+            f"max abs error {self.max_abs_error:.3e}, {self.max_abs_error / self.largest:.2e} of "
+            f"the largest value {self.largest:.3f} (allowed 1e-4)",
             f"the same linears requantized to q4gsw (4 bit, groups of {GROUP_SIZE}): "
             f"SNR {self.snr_db:.1f} dB",
         ]
@@ -204,16 +199,16 @@ class Check:
 
 async def check_first_layer(
     device: Device,
-    file: GGUFFile,
-    source: Source,
+    config: ModelConfig,
+    stored: StoredWeights,
     ids: list[int],
     found: dict[str, np.ndarray],
 ) -> Check:
     """Compare what a FirstLayer `found` with the float64 route; WrongNumbers past 1e-4."""
-    exact = await first_layer_reference(file, source, ids)
+    exact = await first_layer_reference(config, stored, ids)
     largest = max(float(np.abs(exact[name]).max()) for name in ROTATED)
     error = max(float(np.abs(found[name] - exact[name]).max()) for name in ROTATED)
-    rough = await build_first_layer(device, file, source, len(ids), requantized=True)
+    rough = await build_first_layer(device, config, stored, len(ids), requantized=True)
     try:
         coarse = await rough.run(ids)
     finally:

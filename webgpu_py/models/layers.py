@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from ..graph.dims import ceil_div
 from ..graph.values import Constant, TensorSpec
 from .weights import Beside
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from .terms import Terms
     from .weights import Weights
 
+CacheDtype = Literal["float32", "float16"]
+CACHE_DTYPES = get_args(CacheDtype)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -26,7 +30,7 @@ class Block:
 
     `prefix` begins the names of its weights, `rotation` is the table of cosines and sines
     [rows, rotated / 2, 2], `rows` the rows of its caches, `window` the tokens it looks back at
-    (0: all).
+    (0: all), `cache_dtype` what keys and values are kept in.
     """
 
     g: Graph
@@ -37,6 +41,7 @@ class Block:
     position: Var | int
     rows: int
     window: int = 0
+    cache_dtype: CacheDtype = "float32"
 
     PROJECTIONS: ClassVar[tuple[str, ...]] = ("q_proj", "k_proj", "v_proj")
     """The matrices of queries, keys and values, in this order."""
@@ -105,10 +110,18 @@ class Block:
             rows = [sum(rows)]
         return self.linear(x, [f"self_attn.{p}" for p in self.PROJECTIONS], rows, norm)
 
+    def cache(self, name: str) -> Any:
+        """An empty cache [rows, Hk, D]; float16 lies in pairs in uint32 words [rows, Hk, D / 2]."""
+        c = self.config
+        dtype, columns = "float32", c.head_dim
+        if self.cache_dtype == "float16":
+            dtype, columns = "uint32", ceil_div(c.head_dim, 2)
+        spec = TensorSpec(dtype, (self.rows, c.num_key_value_heads, columns))
+        return self.g.constant(Constant(spec, key=f"{self.prefix}{name}"))
+
     def attention(self, x: Var, norm: str, residual: Var | None = None) -> Any:
         """Grouped-query attention over the layer's cache, of norm(x): [n, hidden] both."""
         c, g = self.config, self.g
-        cache = TensorSpec("float32", (self.rows, c.num_key_value_heads, c.head_dim))
         head_norms: list[Var | None] = [None, None]
         if self.HEAD_NORMS:
             names = ("self_attn.q_norm", "self_attn.k_norm")
@@ -117,7 +130,7 @@ class Block:
             "webgpu_py.self_attention",
             self.project(x, norm),
             self.rotation,
-            *(g.constant(Constant(cache)) for _ in range(2)),
+            *(self.cache(name) for name in ("k_cache", "v_cache")),
             self.position,
             c.num_attention_heads,
             c.rope_interleaved,

@@ -16,9 +16,12 @@ each matrix its type (a name in `quant.LAYOUTS`), its dims and what quantizing i
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from math import inf, prod
 from typing import Any
+
+import numpy as np
 
 from ..errors import FormatError, ShapeError, UnsupportedModel
 from ..formats.bounded_json import parse_json
@@ -26,10 +29,11 @@ from ..formats.safetensors import SafetensorsFile, SafetensorsTensor, safetensor
 from ..graph.builder import Graph, Var
 from ..graph.session import Session
 from ..graph.values import Constant, Source, TensorSpec
-from ..quant.layouts import LAYOUTS
+from ..quant.layouts import F32, LAYOUTS, PackedWeight
+from ..quant.repack import unpack
 from ..quant.snr import Snr
 from .safetensors_weights import HEAD, SafetensorsWeights
-from .weights import Packed, StoredWeights
+from .weights import Packed, StoredWeights, read_rows
 
 VERSION = "1"
 MARK, MATRICES, SOURCE = "webgpu_py.packed", "webgpu_py.matrices", "webgpu_py.source"
@@ -100,6 +104,38 @@ class PackedWeights(StoredWeights):
             dims[1],
         )
         return self.matrices[name]
+
+    def fresh(self) -> PackedWeights:
+        return PackedWeights(self._file, self._source)
+
+    @property
+    def types(self) -> Mapping[str, int]:
+        kinds = Counter(kind["type"] for kind in self._kinds.values())
+        parts = len(self._kinds) + sum(LAYOUTS[k].scales != "none" for k in kinds.elements())
+        small = sum(name.startswith(FOLDER) for name in self._file.tensors)
+        kinds["F32"] += len(self._file.tensors) - parts - small
+        return +kinds
+
+    async def values(self, name: str, rows: Sequence[int] | None = None, plus: float = 0.0) -> F32:
+        """See StoredWeights; `plus` is in what is stored."""
+        if name not in self._kinds:
+            return np.frombuffer(await self._read(name), np.float32)
+        n, k = self._kinds[name]["dims"]
+        layout = LAYOUTS[self._kinds[name]["type"]]
+        codes = np.frombuffer(await self._read(f"{name}.codes", rows), np.uint32)
+        scales = np.empty(0, np.uint32)
+        if layout.scales != "none":
+            scales = np.frombuffer(await self._read(f"{name}.scales"), np.uint32)
+            if rows is not None:
+                halves = scales.view(np.uint16)[: n * -(-k // layout.group)].reshape(n, -1)
+                some = halves[list(rows)].reshape(-1)
+                scales = np.pad(some, (0, some.size % 2)).view(np.uint32)
+        n = n if rows is None else len(rows)
+        return unpack(PackedWeight(layout, n, k, codes.reshape(n, -1), scales))
+
+    async def _read(self, name: str, rows: Sequence[int] | None = None) -> bytes:
+        tensor = self._file.tensors[name]
+        return await read_rows(self._source, tensor.offset, tensor.nbytes, tensor.dims, rows)
 
     def _check(self, name: str, dtype: str, dims: tuple[int, ...]) -> None:
         tensor = self._file.tensors.get(name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,10 +14,11 @@ from ..graph.builder import Graph, Var
 from ..graph.session import Session
 from ..graph.values import Constant, Source, TensorSpec
 from ..ops.quantize_rows import LOSSES, PARTS
-from ..quant.float_rows import FLOAT_TYPES, RULES
-from ..quant.layouts import LAYOUTS
+from ..quant.float_rows import FLOAT_TYPES, RULES, quantize_stored
+from ..quant.layouts import F32, LAYOUTS
+from ..quant.repack import dequantize, unpack
 from ..quant.snr import Snr
-from .weights import STORED_FLOATS, Packed, StoredWeights, packed
+from .weights import STORED_FLOATS, Packed, StoredWeights, packed, read_rows
 
 Tensors: TypeAlias = Mapping[str, tuple[Source, SafetensorsTensor]]
 Quantize: TypeAlias = Literal["q4", "q8"]
@@ -83,7 +85,7 @@ class SafetensorsWeights(StoredWeights):
         place: dict[str, Any] = {"source": source, "offset": tensor.offset, "nbytes": tensor.nbytes}
         place["key"] = name
         if self.quantize:
-            bits = 8 if self.quantize == "q8" or name in EDGES else 4
+            bits = self._bits(name)
             spec = TensorSpec("uint8", (tensor.nbytes,))
             stored = g.constant(Constant(spec, **place))
             index = len(self._quantized)
@@ -101,6 +103,24 @@ class SafetensorsWeights(StoredWeights):
         stored = g.constant(Constant(TensorSpec("uint8", (tensor.nbytes,)), **place))
         return packed(g, tensor.dtype, stored, *dims)
 
+    def fresh(self) -> SafetensorsWeights:
+        return SafetensorsWeights(self.tensors, self.quantize, self._tied, self.digest)
+
+    @property
+    def types(self) -> Mapping[str, int]:
+        return Counter(tensor.dtype for _, tensor in self.tensors.values())
+
+    async def values(self, name: str, rows: Sequence[int] | None = None, plus: float = 0.0) -> F32:
+        source, tensor = self._named(name)
+        raw = await read_rows(source, tensor.offset, tensor.nbytes, tensor.dims, rows)
+        dims = tensor.dims if rows is None else (len(rows), *tensor.dims[1:])
+        if self.quantize and len(dims) == 2:
+            return unpack(quantize_stored(tensor.dtype, raw, *dims, self._bits(name))[0])
+        return dequantize(tensor.dtype, raw, dims) + np.float32(plus)
+
+    def _bits(self, name: str) -> int:
+        return 8 if self.quantize == "q8" or name in EDGES else 4
+
     def _losses_of(self, g: Graph) -> Var:
         """One table for the losses of all matrices, so that one reading gathers them."""
         if self._losses is None:
@@ -108,7 +128,7 @@ class SafetensorsWeights(StoredWeights):
             self._losses = g.constant(Constant(TensorSpec("float32", (count, PARTS, LOSSES))))
         return self._losses
 
-    def _tensor(self, name: str, dims: tuple[int, ...]) -> tuple[Source, SafetensorsTensor]:
+    def _named(self, name: str) -> tuple[Source, SafetensorsTensor]:
         if name not in self.tensors:
             raise FormatError(
                 f"there is no tensor {name!r} among the {len(self.tensors)} of the safetensors "
@@ -120,6 +140,10 @@ class SafetensorsWeights(StoredWeights):
                 f"{source.name}: {name} is {tensor.dtype}, which does not run here — use a file "
                 f"with {', '.join(FLOAT_TYPES)}"
             )
+        return source, tensor
+
+    def _tensor(self, name: str, dims: tuple[int, ...]) -> tuple[Source, SafetensorsTensor]:
+        source, tensor = self._named(name)
         if tensor.dims != dims:
             raise ShapeError(
                 f"{source.name}: {name} is {list(tensor.dims)}, config.json says {list(dims)}"

@@ -6,17 +6,21 @@ are looked up from them. A weight that is asked for twice (tied embeddings) is o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Protocol
+
+import numpy as np
 
 from ..errors import FormatError, ShapeError, UnsupportedModel
 from ..formats.gguf import GGUFFile, GGUFTensor
 from ..graph.builder import Graph, Var
 from ..graph.memory import ARENA_ALIGN
 from ..graph.values import Constant, Source, TensorSpec
-from ..quant.layouts import LAYOUTS, Layout
+from ..quant.layouts import F32, LAYOUTS, Layout
+from ..quant.repack import dequantize
 
 GGUF_NAMES = {
     "model.embed_tokens": "token_embd",
@@ -169,18 +173,41 @@ def put_beside(g: Graph, products: Sequence[Var], beside: Beside) -> Var:
     return found
 
 
+async def read_rows(
+    source: Source, offset: int, nbytes: int, dims: Sequence[int], rows: Sequence[int] | None
+) -> bytes:
+    """A stored tensor's bytes, or those of some of its rows in their order."""
+    if rows is None:
+        return await source.read(offset, nbytes)
+    each = nbytes // dims[0]
+    return b"".join([await source.read(offset + row * each, each) for row in rows])
+
+
 class StoredWeights:
     """Linear layers and embeddings for `Weights`, from a file's way to find a matrix or vector."""
 
     def __contains__(self, name: str) -> bool:
         raise NotImplementedError
 
-    def vector(self, g: Graph, name: str, length: int) -> Var:
+    def vector(self, g: Graph, name: str, length: int, plus: float = 0.0) -> Var:
         """See Weights."""
         raise NotImplementedError
 
     def matrix(self, g: Graph, name: str, dims: tuple[int, int]) -> Packed:
         """A weight of those dims in a packed layout; the same one whenever it is asked for."""
+        raise NotImplementedError
+
+    def fresh(self) -> StoredWeights:
+        """The same weights for another graph."""
+        raise NotImplementedError
+
+    @property
+    def types(self) -> Mapping[str, int]:
+        """How many tensors there are of each stored type."""
+        raise NotImplementedError
+
+    async def values(self, name: str, rows: Sequence[int] | None = None, plus: float = 0.0) -> F32:
+        """A weight's numbers, or some rows of them, as the device should have them: by NumPy."""
         raise NotImplementedError
 
     def linear(
@@ -240,13 +267,32 @@ class GGUFWeights(StoredWeights):
             self._packed[name] = packed(g, tensor.type, blocks, *dims)
         return self._packed[name]
 
-    def _tensor(self, name: str, dims: tuple[int, ...]) -> GGUFTensor:
+    def fresh(self) -> GGUFWeights:
+        return GGUFWeights(self.file, self._source)
+
+    @property
+    def types(self) -> Mapping[str, int]:
+        return Counter(tensor.type for tensor in self.file.tensors.values())
+
+    async def values(self, name: str, rows: Sequence[int] | None = None, plus: float = 0.0) -> F32:
+        tensor = self._named(name)
+        raw = await read_rows(self._source, tensor.offset, tensor.nbytes, tensor.dims, rows)
+        dims = tensor.dims if rows is None else (len(rows), *tensor.dims[1:])
+        return dequantize(tensor.type, raw, dims) + np.float32(plus)
+
+    def _named(self, name: str) -> GGUFTensor:
         own = gguf_name(name, self._names)
         tensor = self.file.tensors.get(own)
         if tensor is None:
             raise FormatError(f"{self.file.name}: there is no tensor {own!r}")
+        return tensor
+
+    def _tensor(self, name: str, dims: tuple[int, ...]) -> GGUFTensor:
+        tensor = self._named(name)
         if tensor.dims != dims:
-            raise ShapeError(f"{own} is {list(tensor.dims)}, the metadata says {list(dims)}")
+            raise ShapeError(
+                f"{tensor.name} is {list(tensor.dims)}, the metadata says {list(dims)}"
+            )
         return tensor
 
     def _constant(self, tensor: GGUFTensor, spec: TensorSpec) -> Constant:
