@@ -6,6 +6,8 @@ import { startError, startService } from './service.js';
 
 /** @type {ReturnType<typeof startService> | undefined} */
 let started;
+/** @type {string | null} level of the events that the page listens to */
+let wanted = null;
 /** @type {Map<number, AbortController>} */
 const running = new Map();
 
@@ -32,17 +34,26 @@ const take = {
     });
   },
   call,
-  listen: ({ level }) => started?.then(({ listen }) => listen(level, (record) => post({ kind: 'happened', record })), () => {}),
+  listen: ({ level }) => {
+    wanted = level;
+    started?.then(tellWanted, () => {});
+  },
   cancel: ({ id }) => running.get(id)?.abort(new WebGPUPyError('Cancelled', 'The caller asked to stop.')),
 };
 
 function start({ version, packages, pyodideURL }) {
   started ??= boot(version, packages, pyodideURL);
   started.then(
-    ({ info }) => post({ kind: 'ready', info }),
+    async (service) => {
+      if (wanted) await tellWanted(service);
+      post({ kind: 'ready', info: service.info });
+    },
     (error) => post({ kind: 'failed', error: startError(error) }),
   );
 }
+
+/** @param {Awaited<ReturnType<typeof startService>>} service */
+const tellWanted = ({ listen }) => listen(wanted, (record) => post({ kind: 'happened', record }));
 
 async function boot(version, packages, pyodideURL) {
   if (version !== MESSAGES_VERSION) {

@@ -107,8 +107,8 @@ def _open(url: str) -> HttpSource:
 def _get(url: str, start: int, end: int) -> Any:
     if not url.startswith(("http://", "https://")):
         raise NetworkError(f"{url}: an address begins with http:// or https://")
-    request = web.Request(url, headers={"Range": f"bytes={start}-{end - 1}"})
     try:
+        request = web.Request(url, headers={"Range": f"bytes={start}-{end - 1}"})
         return _http_only().open(request, timeout=TIMEOUT_S)
     except HTTPError as error:
         found = NetworkError(f"{url}: the server answered {error.code}; check the address")

@@ -43,7 +43,10 @@ SPACE_LETTER = "Ġ".encode()
 
 
 def letters_to_bytes(entry: bytes) -> bytes:
-    """The bytes that a vocabulary entry (UTF-8) stands for; one outside the alphabet is itself."""
+    """The bytes that a vocabulary entry stands for; one outside the alphabet is itself.
+
+    FormatError for one that is no UTF-8.
+    """
     # Most entries are ASCII but for the space in front, and ASCII letters stand for themselves.
     simple = entry.replace(SPACE_LETTER, b" ")
     if simple.isascii():
@@ -52,6 +55,8 @@ def letters_to_bytes(entry: bytes) -> bytes:
         return entry.decode().translate(LETTER_TO_BYTE).encode("latin-1")
     except UnicodeEncodeError:
         return entry
+    except UnicodeDecodeError:
+        raise FormatError(f"tokenizer: the vocabulary's entry {entry!r} is not UTF-8") from None
 
 
 class ByteBPE(Tokenizer):

@@ -41,9 +41,9 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
             f"tokenizer model {model!r} is not known; known are 'gpt2' (byte-level BPE) and "
             "'llama' (SentencePiece BPE)"
         )
-    tokens = _required(metadata, "tokens")
+    tokens = _strings(metadata, "tokens")
     kinds = metadata.get(PREFIX + "token_type")
-    kinds = np.full(len(tokens), NORMAL) if kinds is None else np.asarray(kinds)
+    kinds = np.full(len(tokens), NORMAL) if kinds is None else _numbers(metadata, "token_type")
     if len(kinds) != len(tokens):
         raise FormatError(f"tokenizer: {len(tokens)} tokens but {len(kinds)} token types")
     return build(metadata, tokens, kinds)
@@ -57,7 +57,7 @@ def _byte_bpe(metadata: Mapping[str, Any], tokens: Sequence[str], kinds: Kinds) 
         for entry, is_plain in zip(_raws(tokens), plain.tolist(), strict=True)
     ]
     ids = {pieces[i]: i for i in np.flatnonzero(plain).tolist() if pieces[i]}
-    merges = _required(metadata, "merges")
+    merges = _strings(metadata, "merges")
     pairs = merge_ranks(lambda: _raws(merges), ids)
     prefix_space = bool(metadata.get(PREFIX + "add_space_prefix", False))
     roles = _roles(metadata, add_bos=cut.bos)
@@ -66,7 +66,7 @@ def _byte_bpe(metadata: Mapping[str, Any], tokens: Sequence[str], kinds: Kinds) 
 
 def _sentencepiece(metadata: Mapping[str, Any], names: Sequence[str], kinds: Kinds) -> Tokenizer:
     tokens = list(names)
-    scores = np.asarray(_required(metadata, "scores"))
+    scores = _numbers(metadata, "scores")
     if len(scores) != len(tokens):
         raise FormatError(f"tokenizer: {len(tokens)} tokens but {len(scores)} scores")
     order = (-scores.astype(np.float64)).tolist()
@@ -110,6 +110,24 @@ def _required(metadata: Mapping[str, Any], key: str) -> Any:
     if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str) or not len(value):
         raise FormatError(f"tokenizer: metadata {PREFIX + key!r} is missing or not a list")
     return value
+
+
+def _strings(metadata: Mapping[str, Any], key: str) -> Sequence[str]:
+    """A list of strings of the metadata."""
+    found: Sequence[str] = _required(metadata, key)
+    if not isinstance(found, StringArray) and not all(isinstance(one, str) for one in found):
+        raise FormatError(f"tokenizer: metadata {PREFIX + key!r} is a list, but not of strings")
+    return found
+
+
+def _numbers(metadata: Mapping[str, Any], key: str) -> np.ndarray:
+    """A list of numbers of the metadata."""
+    found = _required(metadata, key)
+    if isinstance(found, list) and all(isinstance(one, int | float) for one in found):
+        found = np.array(found)
+    if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise FormatError(f"tokenizer: metadata {PREFIX + key!r} is no list of numbers")
+    return found
 
 
 def _raws(strings: Any) -> Iterable[bytes]:

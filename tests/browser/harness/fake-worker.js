@@ -1,7 +1,7 @@
 // Stands in for worker.js where only the page is tested: speaks its protocol, answers by the script
 // in the prompt ("say: ...", "slow", "fail CODE"), and needs neither Python nor a GPU.
 const MODEL = {
-  kind: 'model', nbytes: 98e6, architecture: 'llama', layers: 30, hidden: 48, heads: 3, kv_heads: 1, head_dim: 16,
+  kind: 'model', nbytes: 98e6, format: 'gguf', architecture: 'llama', layers: 30, hidden: 48, heads: 3, kv_heads: 1, head_dim: 16,
   vocabulary: 49152, context: 256, load_ms: 900, memory: { weights: 90e6, total: 131e6 },
 };
 const DEVICE = {
@@ -9,7 +9,10 @@ const DEVICE = {
   info: { vendor: 'acme', architecture: 'one', device: '', description: '', software: false },
 };
 const running = new Map();
+let saved = 0;
 const levels = [];
+let begin;
+const started = new Promise((resolve) => (begin = resolve));
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const fail = (code, message) => Object.assign(new Error(message), { code });
 
@@ -17,8 +20,10 @@ self.onmessage = async ({ data }) => {
   if (data.kind === 'start') {
     await new Promise((held) => navigator.locks.request(data.lock, () => (held(), new Promise(() => {}))));
     for (const loaded of [2e6, 9e6, 12e6]) self.postMessage({ kind: 'progress', id: 0, progress: { stage: 'python', loaded, total: 12e6 } });
+    begin();
     self.postMessage({ kind: 'ready', info: { pyodide: 'none', version: 'fake' } });
   } else if (data.kind === 'listen') {
+    await started;
     levels.push(data.level);
     if (data.level) self.postMessage({ kind: 'happened', record: { event: 'session.built', level: 'info', facts: { levels }, time: 1 } });
   } else if (data.kind === 'cancel') {
@@ -44,7 +49,7 @@ const answer = {
       await wait(name.includes('large') ? 300 : 5);
       if (running.get(id)) throw fail('Cancelled', 'cancelled');
     }
-    return { ...MODEL, name };
+    return { ...MODEL, name, ...(name.endsWith('/') && { format: 'safetensors' }) };
   },
   async chat({ messages, options }, id) {
     const asked = messages.at(-1).content;
@@ -55,9 +60,15 @@ const answer = {
     for (let i = 0; i < words.length || asked.includes('slow'); i++) {
       await wait(asked.includes('slow') ? 30 : 1);
       if (running.get(id)) throw fail('Cancelled', 'cancelled');
-      self.postMessage({ kind: 'event', id, event: { text: words[i % words.length], tokens: [i], logprobs: [-0.5], top_logprobs: null } });
+      self.postMessage({ kind: 'event', id, event: { text: words[i % words.length], tokens: [i], token_texts: [words[i % words.length]], logprobs: [-0.5], top_logprobs: options.top_logprobs ? [[i, -0.5, 'x'], [99, -1.5, '\ufffd']] : [] } });
     }
     return { finish_reason: asked.includes('long') ? 'length' : 'stop', timings: { first_token_ms: 40, prefill_tps: 200, decode_tps: 30 } };
+  },
+  async save({ first }) {
+    saved = first ? 0 : saved + 1;
+    await wait(200);
+    const words = ['one ', 'file'].slice(saved, saved + 1).join('');
+    return { piece: { dtype: 'uint8', shape: [words.length], data: new TextEncoder().encode(words) } };
   },
   async look({ prompt }) {
     const texts = prompt.split(/(?=\s)/).slice(0, 12);
