@@ -130,6 +130,8 @@ class _Http(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body are two writes: with Nagle's algorithm the second waits 40 ms for the first's ACK.
+    disable_nagle_algorithm = True
     server: _Http
 
     def do_GET(self) -> None:
