@@ -130,7 +130,7 @@ class _Http(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body are two writes: with Nagle's algorithm the second waits 40 ms for the first's ACK.
+    # Head and body are two writes; Nagle's algorithm holds the second back for up to 40 ms.
     disable_nagle_algorithm = True
     server: _Http
 
