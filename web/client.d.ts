@@ -126,7 +126,16 @@ interface Opened {
 
 export interface Message {
   role: 'system' | 'user' | 'assistant' | (string & {});
-  content: string;
+  /** Text, or parts that are all text; null beside `tool_calls`. */
+  content: string | { type: 'text'; text: string }[] | null;
+  tool_calls?: object[];
+}
+
+export interface ChatOptions extends GenerationOptions {
+  /** JSON schemas of functions that the template shows to the model; what it calls comes as text. */
+  tools?: object[];
+  /** More names for the template, such as `{enable_thinking: false}`. */
+  chat_template_kwargs?: Record<string, unknown>;
 }
 
 export interface GenerationOptions {
@@ -140,6 +149,7 @@ export interface GenerationOptions {
   repetition_penalty?: number;
   presence_penalty?: number;
   frequency_penalty?: number;
+  /** 0 by default: the same prompt and settings give the same answer. */
   seed?: number;
   stop?: string | string[];
   logit_bias?: Record<number, number>;
@@ -149,8 +159,11 @@ export interface GenerationOptions {
 export interface Piece {
   text: string;
   tokens: number[];
+  /** What each token stands for by itself; `text` is what has become certain. */
+  token_texts: string[];
   logprobs: number[];
-  top_logprobs: [token: number, logprob: number][] | null;
+  /** Empty unless it was asked for. */
+  top_logprobs: [token: number, logprob: number, text: string][];
 }
 
 /** An answer. It starts with the iteration and is cancelled when the iteration is left. */
@@ -168,6 +181,8 @@ export interface ModelInfo {
   name: string;
   /** Bytes of the file, where the model is one. */
   nbytes?: number;
+  /** What it came as; `packed` is what `save` wrote. */
+  format: 'gguf' | 'safetensors' | 'packed';
   architecture: string;
   layers: number;
   hidden: number;
@@ -186,11 +201,11 @@ export class LanguageModel implements Opened {
   private constructor();
   readonly name: string;
   readonly info: ModelInfo;
-  chat: ((messages: Message[], options?: GenerationOptions & { tools?: object[] }) => Stream) & { completions: Completions };
+  chat: ((messages: Message[], options?: ChatOptions) => Stream) & { completions: Completions };
   generate(prompt: string | number[], options?: GenerationOptions): Stream;
   tokenize(text: string): Promise<number[]>;
   /** A model that came as safetensors as one file, which loads to the same bits without quantizing. */
-  save(): Promise<Blob>;
+  save(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<Blob>;
   /** Tokens of a prompt, and embedding, rotated queries and keys of the first layer. */
   look(prompt: string): Promise<Look>;
   memory(): Promise<Memory>;
@@ -344,16 +359,36 @@ export interface CompletionRequest {
   stream_options?: { include_usage?: boolean };
   max_tokens?: number;
   max_completion_tokens?: number;
+  /** Greedy unless it is given. */
   temperature?: number;
   top_p?: number;
+  top_k?: number;
+  min_p?: number;
+  repetition_penalty?: number;
   presence_penalty?: number;
   frequency_penalty?: number;
+  /** Another one each time unless it is given. */
   seed?: number;
-  stop?: string | string[];
+  stop?: string | string[] | null;
   logit_bias?: Record<number, number>;
   logprobs?: boolean;
   top_logprobs?: number;
+  n?: 1;
+  /** What the model calls comes as text. */
   tools?: object[];
+  chat_template_kwargs?: Record<string, unknown>;
+}
+
+export interface Logprob {
+  token: string;
+  token_id: number;
+  logprob: number;
+  /** UTF-8 of the token; null for a part of a character. */
+  bytes: number[] | null;
+}
+
+export interface Logprobs {
+  content: (Logprob & { top_logprobs: Logprob[] })[];
 }
 
 export interface Completion {
@@ -361,7 +396,7 @@ export interface Completion {
   object: 'chat.completion';
   created: number;
   model: string;
-  choices: { index: number; message: { role: 'assistant'; content: string }; finish_reason: 'stop' | 'length'; logprobs: any }[];
+  choices: { index: number; message: { role: 'assistant'; content: string }; finish_reason: 'stop' | 'length'; logprobs: Logprobs | null }[];
   usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 }
 
@@ -370,11 +405,11 @@ export interface CompletionChunk {
   object: 'chat.completion.chunk';
   created: number;
   model: string;
-  choices: { index: number; delta: { role?: 'assistant'; content?: string }; finish_reason: 'stop' | 'length' | null; logprobs: any }[];
+  choices: { index: number; delta: { role?: 'assistant'; content?: string }; finish_reason: 'stop' | 'length' | null; logprobs: Logprobs | null }[];
   usage?: Completion['usage'];
 }
 
 export interface Completions {
-  create(request: CompletionRequest & { stream: true }, options?: { signal?: AbortSignal }): Promise<AsyncIterable<CompletionChunk>>;
+  create(request: CompletionRequest & { stream: true }, options?: { signal?: AbortSignal }): Promise<AsyncIterable<CompletionChunk> & { controller: AbortController }>;
   create(request: CompletionRequest, options?: { signal?: AbortSignal }): Promise<Completion>;
 }

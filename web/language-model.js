@@ -18,13 +18,14 @@ export class LanguageModel extends Opened {
   }
 
   /** A model that came as safetensors as one file, which loads to the same bits without quantizing. */
-  async save() {
+  async save({ signal, onProgress } = {}) {
     const pieces = [];
-    for (let first = true; ; first = false) {
-      const { piece } = await this.connection.call('save', { first });
+    for (let first = true, loaded = 0; ; first = false) {
+      const { piece } = await this.connection.call('save', { first }, { signal });
       if (!piece.data.length) return new Blob(pieces);
       // A Blob may lie on the disk; arrays of a whole model would not.
       pieces.push(new Blob([piece.data]));
+      onProgress?.({ stage: 'save', loaded: (loaded += piece.data.length), total: 0, unit: 'bytes' });
     }
   }
 

@@ -6,11 +6,11 @@ import { WebGPUPyError } from './protocol.js';
 export default class OpenAI {
   #models = new Map();
 
-  /** @param {{model?: string, onProgress?: (p: any) => void, device?: 'browser' | 'cpu'}} [options] */
-  constructor({ model, onProgress, device } = {}) {
+  /** @param {{model?: string, baseURL?: string, [option: string]: any}} [options] `load`'s options among them */
+  constructor({ model, baseURL, ...options } = {}) {
     const ready = (/** @type {string} */ address) => {
       if (!address) throw new WebGPUPyError('UnsupportedModel', 'model: give the address of a GGUF file.');
-      const loading = this.#models.get(address) ?? load(address, { onProgress, device });
+      const loading = this.#models.get(address) ?? load(address, options);
       this.#models.set(address, loading);
       loading.catch(() => this.#models.delete(address));
       return loading;

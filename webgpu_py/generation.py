@@ -9,12 +9,13 @@ from __future__ import annotations
 import codecs
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .errors import ContextLength, DtypeError, IndexOutOfRange, ShapeError
+from .errors import ContextLength, DtypeError, FeatureMissing, IndexOutOfRange, ShapeError
 
 if TYPE_CHECKING:
     from .graph.session import Session
@@ -41,23 +42,49 @@ class GenerationOptions:
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     top_logprobs: int = 0
 
+    @classmethod
+    def given(cls, options: Mapping[str, Any]) -> GenerationOptions:
+        """What a caller wrote: None is the default. FeatureMissing names what is no option."""
+        known = [f.name for f in fields(cls)]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise FeatureMissing(
+                f"{', '.join(unknown)}: no option of generation; there are {', '.join(known)}"
+            )
+        return cls(**{name: value for name, value in options.items() if value is not None})
+
     def __post_init__(self) -> None:
         """Refuse values that have no meaning: DtypeError names the option and its range."""
-        ranges = {
-            "max_tokens": (1, float("inf")),
-            "temperature": (0, float("inf")),
-            "top_k": (0, float("inf")),
-            "top_p": (0, 1),
-            "min_p": (0, 1),
-            "repetition_penalty": (1e-3, float("inf")),
-            "top_logprobs": (0, 100),
+        endless = float("inf")
+        ranges: dict[str, tuple[type, float, float]] = {
+            "max_tokens": (Integral, 1, endless),
+            "temperature": (Real, 0, endless),
+            "top_k": (Integral, 0, endless),
+            "top_p": (Real, 0, 1),
+            "min_p": (Real, 0, 1),
+            "repetition_penalty": (Real, 1e-3, endless),
+            "presence_penalty": (Real, -endless, endless),
+            "frequency_penalty": (Real, -endless, endless),
+            "seed": (Integral, -endless, endless),
+            "top_logprobs": (Integral, 0, 100),
         }
-        for name, (low, high) in ranges.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise DtypeError(f"{name}={value}, allowed are {low} to {high}")
-        if isinstance(self.stop, str):
-            object.__setattr__(self, "stop", (self.stop,))
+        for name, (kind, low, high) in ranges.items():
+            value: Any = getattr(self, name)
+            fits: Any = isinstance(value, kind)
+            if not fits or not low <= value <= high:
+                what = "whole numbers from " if kind is Integral else ""
+                raise DtypeError(f"{name}={value!r}, allowed are {what}{low} to {high}")
+        stops = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        if not all(isinstance(stop, str) for stop in stops):
+            raise DtypeError(f"stop={self.stop!r}, must be a string or several")
+        object.__setattr__(self, "stop", stops)
+        try:
+            bias = {int(token): float(value) for token, value in self.logit_bias.items()}
+        except (TypeError, ValueError, AttributeError):
+            raise DtypeError(
+                f"logit_bias={self.logit_bias!r}, must map token ids to numbers"
+            ) from None
+        object.__setattr__(self, "logit_bias", bias)
 
     def settings(self) -> np.ndarray:
         """The words of `webgpu_py.sample`: seven floats' bits and the seed, int32 [8]."""
@@ -82,7 +109,7 @@ class GenerationOptions:
         found = asdict(self)
         return found | {
             "stop": list(self.stop),
-            "logit_bias": [[int(k), float(v)] for k, v in self.logit_bias.items()],
+            "logit_bias": [list(pair) for pair in self.logit_bias.items()],
             "seed": int(self.settings()[7]),
         }
 
@@ -140,6 +167,15 @@ def check_prompt(prompt: Sequence[int], context: int, vocab_size: int) -> None:
         if not 0 <= token < vocab_size:
             raise IndexOutOfRange(
                 f"token id {token} at position {at}: the vocabulary has ids 0 to {vocab_size - 1}"
+            )
+
+
+def check_bias(bias: Mapping[int, float], vocab_size: int) -> None:
+    """Refuse a bias for what is no token: IndexOutOfRange."""
+    for token in bias:
+        if not 0 <= token < vocab_size:
+            raise IndexOutOfRange(
+                f"logit_bias for token id {token}: the vocabulary has ids 0 to {vocab_size - 1}"
             )
 
 

@@ -22,7 +22,14 @@ import numpy as np
 from .device import Device, request_device
 from .errors import ContextLength, FormatError, WebGPUPyError
 from .events import tell
-from .generation import GenerationOptions, Generator, Piece, Request, SessionGenerator
+from .generation import (
+    GenerationOptions,
+    Generator,
+    Piece,
+    Request,
+    SessionGenerator,
+    check_bias,
+)
 from .graph.session import Session
 from .graph.values import Source
 from .models.config import ModelConfig
@@ -54,8 +61,9 @@ class Stream:
     "cancelled" at the end, when `timings` are there too.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, prompt_tokens: list[int]) -> None:
         self._request = request
+        self.prompt_tokens = prompt_tokens
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
         self.top_logprobs: list[list[tuple[int, float]]] = []
@@ -237,9 +245,14 @@ class LLM:
         self,
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]] | None = None,
+        **variables: Any,
     ) -> str:
-        """The prompt that the model's own template makes of a conversation; FormatError."""
-        from .tokenizer.template import ChatTemplate
+        """The prompt that the model's own template makes of a conversation.
+
+        `variables` are more names for the template, such as `enable_thinking`. FormatError,
+        FeatureMissing for a content that is not text.
+        """
+        from .tokenizer.template import ChatTemplate, text_messages
 
         if self._template is None:
             raise FormatError("this model has no chat template; use generate() with a raw prompt")
@@ -249,15 +262,18 @@ class LLM:
             "" if t.bos is None else t.token_text(t.bos),
             "" if t.eos is None else t.token_text(t.eos),
         )
-        return template.render(messages, tools=tools)
+        return template.render(text_messages(messages), tools=tools, **variables)
 
     def chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> Stream:
         """Answer a conversation of {"role", "content"}; options as in GenerationOptions.
 
-        Only what differs from the previous conversation is computed again.
+        `tools` are JSON schemas that the template shows to the model, whose calls come as text;
+        `chat_template_kwargs` are the template's variables. Only what differs from the previous
+        conversation is computed again.
         """
-        tools = options.pop("tools", None)
-        return self._start(self.tokenize(self.render(messages, tools)), options)
+        tools, variables = options.pop("tools", None), options.pop("chat_template_kwargs", None)
+        prompt = self.render(messages, tools, **(variables or {}))
+        return self._start(self.tokenize(prompt), options)
 
     def generate(self, prompt: str | Sequence[int], **options: Any) -> Stream:
         """Continue a raw prompt: special tokens are parsed, no template is applied."""
@@ -265,8 +281,10 @@ class LLM:
         return self._start(ids, options)
 
     def _start(self, ids: list[int], options: dict[str, Any]) -> Stream:
-        request = self._generator.start(ids, GenerationOptions(**options))
-        self._current = Stream(request)
+        given = GenerationOptions.given(options)
+        check_bias(given.logit_bias, self.config.vocab_size)
+        request = self._generator.start(ids, given)
+        self._current = Stream(request, ids)
         return self._current
 
     def cancel(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .device import Device
 from .errors import FeatureMissing
-from .llm import LLM
+from .llm import LLM, Stream
 from .models.first_layer import FirstLayer, build_first_layer, check_first_layer
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class OpenModel:
         """The model in a few numbers."""
         config = self._llm.config
         return {
+            "format": self._llm.stored.weights.form,
             "architecture": config.architecture,
             "layers": config.num_hidden_layers,
             "hidden": config.hidden_size,
@@ -50,36 +51,29 @@ class OpenModel:
 
     async def chat(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
         """Answer `messages`; pieces of text go ahead as events."""
-        options = dict(args.get("options", {}))
-        prompt = self._llm.render(args["messages"], options.pop("tools", None))
-        return await self._answer(self._llm.tokenize(prompt), options, call)
+        return await self._answer(self._llm.chat(args["messages"], **args.get("options", {})), call)
 
     async def generate(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
         """Continue the raw `prompt`, a text or token ids."""
-        prompt = args["prompt"]
-        ids = self._llm.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
-        return await self._answer(ids, dict(args.get("options", {})), call)
+        stream = self._llm.generate(args["prompt"], **args.get("options", {}))
+        return await self._answer(stream, call)
 
-    async def _answer(self, ids: list[int], options: dict[str, Any], call: Call) -> dict[str, Any]:
-        if "stop" in options and not isinstance(options["stop"], str):
-            options["stop"] = tuple(options["stop"])
-        bias = options.get("logit_bias")
-        if bias:
-            options["logit_bias"] = {int(token): float(value) for token, value in bias.items()}
-        stream = self._llm.generate(ids, **options)
+    async def _answer(self, stream: Stream, call: Call) -> dict[str, Any]:
         call.on_cancel = stream.cancel
-        call.emit(prompt_tokens=len(ids))
+        call.emit(prompt_tokens=len(stream.prompt_tokens))
+        text_of = self._llm.tokenizer.token_text
         async for piece in stream.pieces():
             call.emit(
                 text=piece.text,
                 tokens=piece.tokens,
+                token_texts=[text_of(token) for token in piece.tokens],
                 logprobs=piece.logprobs,
-                top_logprobs=piece.top_logprobs,
+                top_logprobs=[[*pair, text_of(pair[0])] for pair in piece.top_logprobs],
             )
         return {
             "finish_reason": stream.finish_reason,
             "timings": stream.timings,
-            "prompt_tokens": len(ids),
+            "prompt_tokens": len(stream.prompt_tokens),
             "completion_tokens": len(stream.tokens),
         }
 

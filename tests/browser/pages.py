@@ -61,6 +61,17 @@ class Visit:
     def by(self, test_id):
         return self.page.get_by_test_id(test_id)
 
+    def downloaded(self, act):
+        """Name and bytes of the file that an action, a function of Playwright's page, saves."""
+
+        async def watched():
+            async with self.raw.expect_download() as started:
+                await act(self.raw)
+            found = await started.value
+            return found.suggested_filename, Path(await found.path()).read_bytes()
+
+        return self.browser.call(watched)
+
     def violations(self):
         told = [line for line in self.console if "Content Security Policy" in line]
         return self.page.evaluate("violations") + told

@@ -146,3 +146,17 @@ def test_a_page_takes_the_folder_what_it_saved_and_dropped_files(served, browser
         "the files: there is no config.json — a model's folder has it beside the weights",
     ]
     assert bytes(found["digest"]) == sha256(data_of(on_host(folder / "bf16")[1])).digest()
+
+
+@pytest.mark.slow
+def test_the_page_saves_what_it_shows_and_looks_into(served, browser):
+    gpu, folder = served
+    visit = Visit(browser, gpu.server).goto(f"/?model={gpu.server.url}/tiny/bf16/")
+    name, saved = visit.downloaded(lambda page: page.get_by_text("Save model").click())
+    assert name == "bf16.safetensors"
+    assert data_of(saved) == data_of(on_host(folder / "bf16")[1])
+    visit.page.get_by_role("button", name="Look inside").click()
+    visit.by("tokens").wait_for()
+    assert "NumPy's own reading" in visit.by("check").first.inner_text()
+    assert "BF16" in visit.page.locator("#inside").inner_text()
+    visit.close()

@@ -196,11 +196,30 @@ def test_completions_in_the_shape_of_openai(scripted):
           {model, messages, stream: true, stream_options: {include_usage: true}});
         for await (const chunk of stream) chunks.push(chunk);
         const whole = await openai.chat.completions.create(
-          {model, messages, max_tokens: 9, logprobs: true});
-        const refused = await openai.chat.completions.create({model, messages, audio: {}})
-          .catch((e) => [e.code, e.message]);
+          {model, messages, max_tokens: 9, stop: null, logprobs: true, top_logprobs: 2});
+        const refused = [];
+        for (const more of [{audio: {}}, {n: 2}, {response_format: {type: 'json_object'}}]) {
+          refused.push(await openai.chat.completions.create({model, messages, ...more})
+            .catch((e) => [e.code, e.message]));
+        }
+        const ask = (text, more) => openai.chat.completions.create(
+          {model, messages: [{role: 'developer', content: text}], temperature: 1, ...more});
+        const seeds = [];
+        for (const more of [{}, {}, {seed: 5}]) {
+          seeds.push((await ask('x', more)).choices[0].message.content);
+        }
+        const slow = await ask('slow', {stream: true});
+        let count = 0;
+        for await (const chunk of slow) if (++count === 3) slow.controller.abort();
+        const reason = await ask('slow', {stream: true}).then(async (stream) => {
+          for await (const chunk of stream) break;
+          return 'left';
+        });
+        const signal = AbortSignal.timeout(100);
+        const timeout = await openai.chat.completions.create(
+          {model, messages: [{role: 'user', content: 'slow'}]}, {signal}).catch((e) => e.name);
         await openai.close();
-        return {chunks, whole, refused};""",
+        return {chunks, whole, refused, seeds, count, reason, timeout};""",
     )
     chunks = found["chunks"]
     assert {c["object"] for c in chunks} == {"chat.completion.chunk"}
@@ -213,8 +232,21 @@ def test_completions_in_the_shape_of_openai(scripted):
     assert chunks[-1]["usage"] == {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
     choice = found["whole"]["choices"][0]
     assert choice["message"] == {"role": "assistant", "content": "a b"}
-    assert [p["logprob"] for p in choice["logprobs"]["content"]] == [-0.5, -0.5]
-    assert found["refused"][0] == "FeatureMissing" and "audio" in found["refused"][1]
+    first, second = choice["logprobs"]["content"]
+    assert [first["token"], second["token"]] == ["a", " b"]
+    assert (second["logprob"], second["bytes"]) == (-0.5, [32, 98])
+    assert [(o["token"], o["bytes"]) for o in first["top_logprobs"]] == [
+        ("x", [120]),
+        ("\ufffd", None),
+    ]
+    for (code, message), name in zip(
+        found["refused"], ("audio", "n=2", "response_format"), strict=True
+    ):
+        assert code == "FeatureMissing" and name in message
+    one, two, three = found["seeds"]
+    assert one != two and "seed 5" in three
+    assert 3 <= found["count"] <= 5
+    assert (found["reason"], found["timeout"]) == ("left", "TimeoutError")
 
 
 def test_every_message_survives_the_structured_clone(scripted):

@@ -68,6 +68,7 @@ def test_an_answer_streams_in_and_is_summed_up(chat):
     assert "of 256 tokens" in chat.page.locator(".chat-status").inner_text()
     assert "131 MB" in chat.page.locator(".chat-status").inner_text()
     assert "leaves this machine" in chat.page.locator("footer").inner_text()
+    assert chat.page.locator("#save-model").count() == 0, "a GGUF is ready as it is"
 
 
 def test_a_conversation_grows_and_can_be_regenerated(chat):
@@ -238,6 +239,24 @@ def test_models_and_settings_by_keyboard(browser, site, width):
         tab_to(one, "element.id === 'cancel-load'")
         page.keyboard.press("Enter")
         assert (one.state, one.error) == ("error", "Cancelled")
+        assert one.violations() == []
+    finally:
+        one.close()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_safetensors_model_is_saved_by_keyboard(browser, site, width):
+    folder = "/?model=" + site.url + "/models/Tiny-1B/"
+    one = Visit(browser, site, viewport={"width": width, "height": 740}).goto(folder)
+    try:
+        tab_to(one, "element.id === 'save-model'", "Shift+Tab")
+        name, data = one.downloaded(lambda page: page.keyboard.press("Enter"))
+        assert (name, data) == ("Tiny-1B.safetensors", b"one file")
+        one.page.get_by_text("Saved, 8 B").wait_for()
+        assert one.page.evaluate("document.activeElement.id") == "save-model"
+        one.screenshot("save", width, 740)
+        assert answered(one, "and after?")
+        assert one.page.locator("#save-model").count() == 1
         assert one.violations() == []
     finally:
         one.close()

@@ -1,6 +1,7 @@
 """Text out of tokens, and options: Python's half and JavaScript's give the same."""
 
 import json
+import re
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -9,8 +10,8 @@ import numpy as np
 import playwright
 import pytest
 
-from webgpu_py.errors import ContextLength, DtypeError, IndexOutOfRange, ShapeError
-from webgpu_py.generation import GenerationOptions, TextAssembler, check_prompt
+from webgpu_py.errors import ContextLength, DtypeError, FeatureMissing, IndexOutOfRange, ShapeError
+from webgpu_py.generation import GenerationOptions, TextAssembler, check_bias, check_prompt
 
 TEXT_JS = Path(__file__).resolve().parents[2] / "webgpu_py" / "js" / "text.js"
 
@@ -91,11 +92,41 @@ def test_settings_are_float_bits_and_the_seed():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("temperature", -0.1), ("top_p", 1.5), ("max_tokens", 0), ("repetition_penalty", 0.0)],
+    [
+        ("temperature", -0.1),
+        ("temperature", float("nan")),
+        ("temperature", "hot"),
+        ("top_p", 1.5),
+        ("max_tokens", 0),
+        ("max_tokens", 2.5),
+        ("repetition_penalty", 0.0),
+        ("presence_penalty", [1]),
+        ("seed", 0.5),
+    ],
 )
 def test_options_out_of_range(name, value):
-    with pytest.raises(DtypeError, match=f"{name}={value}, allowed are"):
+    with pytest.raises(DtypeError, match=re.escape(f"{name}={value!r}, allowed are")):
         GenerationOptions(**{name: value})
+
+
+def test_options_as_callers_write_them():
+    written = {"max_tokens": None, "stop": ["a", "b"], "logit_bias": {"7": 1}, "top_k": np.int64(3)}
+    options = GenerationOptions.given(written)
+    assert options == GenerationOptions(stop=("a", "b"), logit_bias={7: 1.0}, top_k=3)
+    assert GenerationOptions(stop="end").stop == ("end",)
+    with pytest.raises(FeatureMissing, match=r"n, best_of: no option .* max_tokens"):
+        GenerationOptions.given({"n": 2, "best_of": 3, "seed": 1})
+    with pytest.raises(DtypeError, match=r"stop=\('a', 3\)"):
+        GenerationOptions(stop=("a", 3))
+    for bias in ({"a": 1}, {1: "much"}, [1]):
+        with pytest.raises(DtypeError, match="must map token ids to numbers"):
+            GenerationOptions(logit_bias=bias)
+
+
+def test_a_bias_for_what_is_no_token():
+    check_bias({0: 1.0, 99: 1.0}, 100)
+    with pytest.raises(IndexOutOfRange, match="token id 100: the vocabulary has ids 0 to 99"):
+        check_bias({100: 1.0}, 100)
 
 
 def test_prompts_that_cannot_be_answered():

@@ -9,7 +9,13 @@ import pytest
 import webgpu_py
 from tiny_model import CONTEXT, END, Forward, tiny_gguf
 from webgpu_py import request_device
-from webgpu_py.errors import ContextLength, FormatError, UnsupportedModel
+from webgpu_py.errors import (
+    ContextLength,
+    FeatureMissing,
+    FormatError,
+    IndexOutOfRange,
+    UnsupportedModel,
+)
 from webgpu_py.llm import LLM
 from webgpu_py.sources import FileSource
 
@@ -137,6 +143,43 @@ def test_chat_goes_through_the_models_template_and_a_missing_one_is_named():
     text, stream = run(check())
     assert text == "<|user|>hi<|assistant|>"
     assert len(stream.tokens) == 2
+
+
+def test_what_a_chat_takes_of_messages_and_variables():
+    """Parts of text, calls of tools, the template's own names; what is no text is named."""
+
+    async def check():
+        llm = await loaded(tiny_gguf())
+        parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+        text = llm.render([{"role": "user", "content": parts}])
+        assert text == "<|user|>one\ntwo<|assistant|>"
+        llm._template = "{{ messages[0].role }}{% if enable_thinking is false %} quick{% endif %}"
+        assert llm.render([{"role": "user", "content": "x"}], enable_thinking=False) == "user quick"
+        stream = llm.chat(
+            [{"role": "user", "content": "x"}],
+            chat_template_kwargs={"enable_thinking": False},
+            max_tokens=None,
+        )
+        assert stream.prompt_tokens == llm.tokenize("user quick")
+        calls = [{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]
+        assert llm.render(calls) == "assistant"
+        picture = [{"type": "image_url", "image_url": {"url": "x"}}]
+        for messages, kind, words in (
+            ([{"role": "user", "content": picture}], FeatureMissing, "message 0 .* 'image_url'"),
+            ([{"role": "user", "content": [3]}], FeatureMissing, "'int'"),
+            ([{"content": "x"}], FormatError, "message 0 is .* role"),
+            ([{"role": "user"}], FormatError, r"message 0 \(user\) has no content"),
+            ([], FormatError, "no messages"),
+        ):
+            with pytest.raises(kind, match=words):
+                llm.render(messages)
+        with pytest.raises(FeatureMissing, match="n: no option"):
+            llm.chat([{"role": "user", "content": "x"}], n=2)
+        with pytest.raises(IndexOutOfRange, match="logit_bias for token id 9999"):
+            llm.generate("x", logit_bias={9999: 1})
+        llm.close()
+
+    run(check())
 
 
 def test_sampling_is_repeatable_by_seed_and_varies_with_it():

@@ -11,10 +11,10 @@ from faults import FaultyBridge
 from tiny_folder import files
 from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.device import Device, request_device
-from webgpu_py.errors import DeviceLost, DtypeError, ShapeError, UnsupportedModel
+from webgpu_py.errors import DeviceLost, DtypeError, ShapeError
 from webgpu_py.formats.pte_records import PteTensor
 from webgpu_py.page import Call, Service, _decoded, _encoded
-from webgpu_py.page_model import open_checkpoint
+from webgpu_py.page_model import open_model
 from webgpu_py.page_program import make_input, open_program
 from webgpu_py.sources import open_source
 
@@ -159,23 +159,26 @@ def test_inputs_that_do_not_fit_are_refused():
 def test_a_folder_answers_and_is_saved_piece_by_piece():
     async def scene():
         device = await request_device("cpu")
-        model = await open_checkpoint(files(), device, {"context": 32}, Call(print))
+        model = await open_model(files(), device, {"context": 32}, Call(print))
         pieces, first = [], True
         while len(piece := (await model.save({"first": first}, Call(print)))["piece"]):
             pieces.append(piece.tobytes())
             first = False
-        again = await open_checkpoint(b"".join(pieces), device, {}, Call(print))
-        found = []
+        again = await open_model(b"".join(pieces), device, {}, Call(print))
+        found, looks = [], []
         for one in (model, again):
             call = Call(print)
             messages = [{"role": "user", "content": "hi"}]
             found.append(await one.chat({"messages": messages, "options": {"max_tokens": 2}}, call))
-            with pytest.raises(UnsupportedModel, match="blocks of a GGUF"):
-                await one.look({"prompt": "hi"}, call)
+            looks.append(await one.look({"prompt": "hi"}, call))
             one.close()
-        return found, model.description()
+        return found, looks, [one.description() for one in (model, again)]
 
-    found, described = asyncio.run(scene())
+    found, looks, (described, ready) = asyncio.run(scene())
+    assert (described["format"], ready["format"]) == ("safetensors", "packed")
+    np.testing.assert_array_equal(looks[0]["q"], looks[1]["q"])
+    assert looks[0]["types"] == {"BF16": 20} and looks[1]["types"]["Q4_0"] == 14
+    assert "NumPy's own reading" in looks[0]["check"][0]
     assert [f["completion_tokens"] for f in found] == [2, 2]
     assert (described["architecture"], described["context"]) == ("llama", 32)
     losses = described["quantization"]

@@ -4,6 +4,7 @@ import { bytes, count, duration, fileName } from '../lib/format.js';
 import { markdown } from '../lib/markdown.js';
 import { errorRecord } from '../protocol.js';
 import { Sampling } from './sampling.js';
+import { saveButton } from './save.js';
 
 const IDEAS = ['Explain gravity to a child in two sentences.', 'Write a short poem about the sea.', 'Give me three ideas for a rainy Sunday.'];
 
@@ -36,6 +37,7 @@ export class ChatView {
   open(llm) {
     this.llm = llm;
     this.context = llm.info.context;
+    this.save = saveButton(llm);
     this.fresh();
   }
 
@@ -159,7 +161,7 @@ export class ChatView {
     this.status.replaceChildren(
       el('span', { class: 'row' }, meter, `${count(this.used)} of ${count(this.context)} tokens`),
       memory ? el('span', { title: `Python heap ${bytes(memory.wasm_nbytes)}` }, `${bytes(memory.gpu.total)} on the GPU`) : '',
-      el('span', { class: 'row end' },
+      el('span', { class: 'row end' }, this.save,
         el('button', { type: 'button', class: 'quiet', id: 'sampling', onclick: () => this.sampling.open() }, 'Sampling'),
         el('button', { type: 'button', class: 'quiet', id: 'new-chat', onclick: () => this.fresh() }, 'New chat')));
   }

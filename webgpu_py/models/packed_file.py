@@ -55,6 +55,8 @@ def is_packed(file: SafetensorsFile) -> bool:
 class PackedWeights(StoredWeights):
     """The weights of a packed file, as they are."""
 
+    form = "packed"
+
     def __init__(self, file: SafetensorsFile, source: Source) -> None:
         self.matrices: dict[str, Packed] = {}
         self.vectors: dict[str, Var] = {}

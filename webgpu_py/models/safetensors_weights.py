@@ -38,6 +38,8 @@ class SafetensorsWeights(StoredWeights):
     the SHA-256 of what lists the tensors.
     """
 
+    form = "safetensors"
+
     def __init__(
         self,
         tensors: Tensors,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -197,6 +197,9 @@ class StoredWeights:
         """A weight of those dims in a packed layout; the same one whenever it is asked for."""
         raise NotImplementedError
 
+    form: ClassVar[str]
+    """What the weights came as: "gguf", "safetensors", or "packed" for what `save` wrote."""
+
     def fresh(self) -> StoredWeights:
         """The same weights for another graph."""
         raise NotImplementedError
@@ -238,6 +241,8 @@ class StoredWeights:
 
 class GGUFWeights(StoredWeights):
     """Weights of a GGUF file; block types are rearranged on the device, nothing is requantized."""
+
+    form = "gguf"
 
     def __init__(self, file: GGUFFile, source: Source) -> None:
         file.require_supported()

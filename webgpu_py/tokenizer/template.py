@@ -93,6 +93,38 @@ class ChatTemplate:
         return text
 
 
+def text_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Messages whose contents are strings: parts of type "text" are joined by line ends.
+
+    Raises:
+        FormatError: no messages, or one without a role, or without a content or tool calls.
+        FeatureMissing: a part that is not text, such as a picture; names its type.
+    """
+    if not messages:
+        raise FormatError("there are no messages; a chat has one at least")
+    found = []
+    for at, message in enumerate(messages):
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise FormatError(f"message {at} is {message!r}; it must have a role and a content")
+        content = message.get("content")
+        if content is None and not message.get("tool_calls"):
+            raise FormatError(f"message {at} ({message['role']}) has no content")
+        if isinstance(content, Sequence) and not isinstance(content, str):
+            content = "\n".join(_text_of(part, at) for part in content)
+        found.append({**message, "content": content})
+    return found
+
+
+def _text_of(part: Any, at: int) -> str:
+    kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+    text = part.get("text") if isinstance(part, Mapping) else None
+    if kind != "text" or not isinstance(text, str):
+        raise FeatureMissing(
+            f"message {at} has a part of type {kind!r}; models here read text only"
+        )
+    return text
+
+
 def chat_template_source(config: Mapping[str, Any], name: str = "default") -> str | None:
     """The template in a parsed `tokenizer_config.json`, None where there is none.
 
