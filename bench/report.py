@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.plots import Points, log_plot
-from bench.results import Result, Row, newest
+from bench.results import Result, Row, has_f16, newest
 
 ROOT = Path(__file__).resolve().parents[1]
 PLOTS = "docs/benchmarks"
@@ -41,13 +41,11 @@ def report(results: Sequence[Result]) -> dict[str, str]:
     parts = [INTRODUCTION]
     for result in results:
         parts.append(_heading(result))
-        for name, plot in _plots(result).items():
-            path = f"{PLOTS}/{result.adapter}-{name}.svg"
-            files[path] = plot
-        shown = [p for p in files if f"/{result.adapter}-" in p]
+        plots = {f"{PLOTS}/{result.adapter}-{n}.svg": p for n, p in _plots(result).items()}
+        files |= plots
         parts += [_kernels(result), _models(result), _overheads(result)]
-        if shown:
-            parts.append("### How time grows\n\n" + "\n".join(f"![{p}]({p})" for p in shown) + "\n")
+        if plots:
+            parts.append("### How time grows\n\n" + "\n".join(f"![{p}]({p})" for p in plots) + "\n")
     files["BENCHMARKS.md"] = "\n".join(p for p in parts if p)
     return files
 
@@ -56,12 +54,12 @@ def _heading(result: Result) -> str:
     data = result.data
     adapter = data["adapter"]
     named = adapter["description"] or f"{adapter['vendor']} {adapter['architecture']}"
-    f16 = "with" if "shader-f16" in adapter["features"] else "without"
+    f16 = has_f16(adapter)
     versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
     lines = [
-        f"## {named}\n",
-        f"{data['machine']}; {named}{', software' if adapter['software'] else ''}, {f16} "
-        f"shader-f16; {versions}; {data['date']}.",
+        f"## {named}{', with shader-f16' if f16 else ''}\n",
+        f"{data['machine']}; {named}{', software' if adapter['software'] else ''}, "
+        f"{'with' if f16 else 'without'} shader-f16; {versions}; {data['date']}.",
     ]
     limits = data.get("limits")
     if limits:
@@ -94,7 +92,8 @@ def _size(case: str) -> tuple[str, int]:
 
 
 def _kernels(result: Result) -> str:
-    rows = _fastest(result.suite("kernels"))
+    every = result.suite("kernels")
+    rows = _fastest(every)
     if not rows:
         return ""
     tables: dict[str, dict[str, dict[int, Row]]] = {}
@@ -102,7 +101,7 @@ def _kernels(result: Result) -> str:
         stem, size = _size(case)
         operator, _, shape = stem.partition("/")
         tables.setdefault(operator, {}).setdefault(shape, {})[size] = row
-    peers = sorted({f"{r['peer']} {r['peer_version']}" for r in rows.values() if r["ratio"]})
+    peers = sorted({f"{r['peer']} {r['peer_version']}" for r in every if r["ratio"]})
     lines = ["### Kernels\n", "Microseconds of ours; ratio to the fastest of "]
     lines[-1] += f"{', '.join(peers) or 'no peer'}; share of the limit. "
     lines[-1] += "An empty cell was not measured.\n"
@@ -113,11 +112,24 @@ def _kernels(result: Result) -> str:
         for shape, by_size in shapes.items():
             cells = [_cell(by_size.get(size)) for size in sizes]
             lines.append(f"| {_shape_name(shape)} | " + " | ".join(cells) + " |")
-        lines.append("")
+        lines += [
+            "",
+            *_ran("Ours", (row for by_size in shapes.values() for row in by_size.values())),
+        ]
     lines += [_geometric(rows), _spreads(rows.values())]
     notes = sorted({r["note"] for r in rows.values() if r.get("note")})
     lines += [f"- {note}" for note in notes]
     return "\n".join(lines) + "\n"
+
+
+def _ran(named: str, rows: Iterable[Row]) -> list[str]:
+    """Lines that say which kernels of ours ran at which sizes, where that was recorded."""
+    sizes: dict[str, set[int]] = {}
+    for row in rows:
+        if row.get("ours_ran"):
+            sizes.setdefault(row["ours_ran"], set()).add(_size(row["case"])[1])
+    told = [f"`{ran}` at {', '.join(map(str, sorted(at)))}" for ran, at in sizes.items()]
+    return [f"{named}: {'; '.join(told)}.", ""] if told else []
 
 
 def _shape_name(shape: str) -> str:
@@ -184,8 +196,11 @@ def _models(result: Result) -> str:
                 f"| {row['case']} | {_ms(row['ours_ms'])} | {_rate(row.get('ours_per_s'))} "
                 f"| {peer} | {_ms(row['peer_ms'])} | {_rate(row.get('peer_per_s'))} | {ratio} |"
             )
+        lines.append("")
+        for kind in ("first_token", "decode"):
+            lines += _ran(f"Ours, {kind}", (r for r in rows if f"/{kind}/" in r["case"]))
         notes = sorted({r["note"] for r in rows if r.get("note")})
-        parts.append("\n".join([*lines, "", *(f"- {n}" for n in notes)]) + "\n")
+        parts.append("\n".join([*lines, *(f"- {n}" for n in notes)]) + "\n")
     return "\n".join(parts)
 
 
@@ -211,7 +226,10 @@ def _overheads(result: Result) -> str:
             if row.get(key) is not None
         ]
         if row.get("nbytes"):
-            more.append(f"{row['nbytes'] / 1e6:.1f} MB, beside {row['peer_nbytes'] / 1e6:.1f} MB")
+            more.append(f"{row['nbytes'] / 1e6:.1f} MB")
+        for key, words in (("peer_nbytes", "beside"), ("model_nbytes", "with a model of")):
+            if row.get(key):
+                more[-1] += f", {words} {row[key] / 1e6:.1f} MB"
         ratio = f"{row['ratio']:.2f}×" if row["ratio"] else ""
         lines.append(f"| {row['case']} | {mine} | {beside} | {ratio} | {', '.join(more)} |")
     return "\n".join(lines) + "\n"

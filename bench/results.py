@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,20 @@ class Result:
         return [r for r in self.rows if r["suite"] == name]
 
 
+def has_f16(adapter: Mapping[str, Any]) -> bool:
+    """Whether kernels could compute with half precision: as good as another adapter."""
+    return "shader-f16" in adapter["features"]
+
+
+def file_name(data: Mapping[str, Any]) -> str:
+    """`<date>-<adapter>.json`, the adapter's name ending with -f16 where it has shader-f16."""
+    adapter = data["adapter"]
+    words = adapter["description"] or f"{adapter['vendor']} {adapter['architecture']}"
+    words = re.sub(r"\(.*?\)", "", words) + (" f16" if has_f16(adapter) else "")
+    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+    return f"{data['date']}-{slug}.json"
+
+
 def check(data: Mapping[str, Any], name: str) -> None:
     """Refuse a file that has not the agreed form.
 
@@ -69,11 +84,13 @@ def check(data: Mapping[str, Any], name: str) -> None:
 
 
 def newest(paths: Iterable[Path] | None = None) -> list[Result]:
-    """The newest result of each adapter, by adapter; ValueError for a file of another form."""
+    """The newest result of each adapter, by adapter; ValueError for another form or name."""
     found: dict[str, Result] = {}
     for path in sorted(paths if paths is not None else RESULTS.glob("*.json")):
         data = json.loads(path.read_text(encoding="utf-8"))
         check(data, path.name)
+        if path.name != file_name(data):
+            raise ValueError(f"{path.name}: of its date and adapter it must be {file_name(data)}")
         result = Result(path, data)
         found[result.adapter] = result
     return [found[adapter] for adapter in sorted(found)]

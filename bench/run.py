@@ -15,20 +15,23 @@ import re
 import sys
 import threading
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from bench.results import RESULTS, SUITES, file_name
 from bench.serving import site_mounts
+from bench.site import CASE, site_row
 from webgpu_py.host.browser import Settings, has_gpu
 from webgpu_py.host.browser_thread import BrowserThread
 from webgpu_py.host.fetch import say
 from webgpu_py.host.server import Server
 
-RESULTS = Path(__file__).resolve().parent / "results"
-SUITES = ("kernels", "model", "llama1b", "overhead")
 # Chromium rounds timestamps to 100 us unless told otherwise.
 FLAGS = ("--disable-dawn-features=timestamp_quantization",)
+# Dawn withholds shader-f16 from NVIDIA's Vulkan driver unless told otherwise.
+F16_FLAG = "--enable-dawn-features=vulkan_enable_f16_on_nvidia"
 # Without isolation performance.now steps by 100 us; with it, by 5.
 HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -86,13 +89,6 @@ def measure(settings: Settings, query: dict[str, str], timeout_s: float) -> dict
     return found
 
 
-def adapter_slug(adapter: dict[str, Any]) -> str:
-    """The adapter's name in a file name."""
-    words = adapter["description"] or f"{adapter['vendor']} {adapter['architecture']}"
-    words = re.sub(r"\(.*?\)", "", words)
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
-
-
 def merged(path: Path, result: dict[str, Any]) -> dict[str, Any]:
     """`result` with the rows of an earlier run of the same day that it does not replace."""
     if not path.is_file():
@@ -117,6 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="*", metavar="GLOB[,GLOB]")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--adapter", choices=("auto", "software", "hardware"), default="auto")
+    parser.add_argument("--f16", action="store_true", help="shader-f16 on NVIDIA under Linux too")
     parser.add_argument("--machine", default=machine_name())
     parser.add_argument("--seconds", type=float, help="begin no case after so long")
     parser.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS")
@@ -125,7 +122,10 @@ def main(arguments: list[str] | None = None) -> int:
     adapter = given.adapter
     if adapter == "auto":
         adapter = "hardware" if has_gpu() else "software"
-    settings = replace(Settings(), adapter=adapter, extra_flags=FLAGS)
+    if given.f16 and adapter != "hardware":
+        parser.error("--f16 is for a hardware adapter; the software adapter has no shader-f16")
+    flags = (*FLAGS, F16_FLAG) if given.f16 else FLAGS
+    settings = replace(Settings(), adapter=adapter, extra_flags=flags)
     query = {"machine": given.machine, "only": given.only}
     query["date"] = datetime.date.today().isoformat()
     if given.suite:
@@ -134,8 +134,12 @@ def main(arguments: list[str] | None = None) -> int:
         query["seconds"] = str(given.seconds)
     if given.quick:
         query["quick"] = "1"
+    suites = given.suite or SUITES
+    wanted = "overhead" in suites and any(fnmatch(CASE, g) for g in given.only.split(","))
+    site = [site_row(settings)] if wanted else []
     result = measure(settings, query, given.timeout)
-    path = given.out or RESULTS / f"{result['date']}-{adapter_slug(result['adapter'])}.json"
+    result["rows"] += site
+    path = given.out or RESULTS / file_name(result)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(merged(path, result), indent=1) + "\n")
     say(f"{len(result['rows'])} rows in {path}")

@@ -142,6 +142,11 @@ BUILD = {
 }
 
 
+def kernels_of(replay):
+    """The kernels of a plan by name, in the order in which they first run."""
+    return " + ".join(dict.fromkeys(replay.kernels))
+
+
 class Shared:
     """The one device that all suites run on, opened by the first."""
 
@@ -182,6 +187,7 @@ class Kernels:
                 "device": device.bridge._device,
                 "plan": replay.plan,
                 "dispatches": len(replay.nodes),
+                "ran": kernels_of(replay),
                 "live": [replay.buffers["live"], live],
                 "inputs": {n: [replay.buffers[n], list(d)] for n, d in dims.items()},
             }

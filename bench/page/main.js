@@ -56,12 +56,13 @@ async function ortIn(context) {
 }
 
 // On a software adapter only what is fast there has a chance to finish.
-const floatsOf = ({ software, f16 }) => [[ORT, FLOAT32], ...(f16 && !software ? [[`${ORT} f16`, FLOAT16]] : [])];
+const floatsOf = ({ software, f16 }) => [FLOAT32, ...(f16 && !software ? [FLOAT16] : [])];
+const variantOf = (name, float) => (float === FLOAT16 ? `${name} f16` : name);
 
 async function kernelPeers(context) {
   const ort = await ortIn(context);
   if (!ort) return [];
-  const peers = floatsOf(context).map(([name, float]) => ortKernels(ort, context, name, float));
+  const peers = floatsOf(context).map((float) => ortKernels(ort, context, variantOf(ORT, float), float));
   return context.software ? peers : [...peers, ortKernels(ort, context, `${ORT} int8`, FLOAT32, 4)];
 }
 
@@ -69,13 +70,13 @@ async function modelPeers(suite, context) {
   const ort = await ortIn(context);
   // Its flash attention is wrong on the software adapter from 32 rows on.
   const chunk = context.software ? 31 : Infinity;
-  const peers = ort ? floatsOf(context).map(([name, float]) => ortModel(ort, name, float, chunk)) : [];
-  const others = [['wllama', wllamaModel], ['transformers', transformersModel]];
-  for (const [name, make] of suite === 'model' ? others : []) {
-    if (!(await hasPeer(name))) continue;
-    const peer = make();
-    context.versions[peer.name] = (await (await fetch(`peers/${name}/version`)).text()).trim();
-    peers.push(peer);
+  const peers = ort ? floatsOf(context).map((float) => ortModel(ort, variantOf(ORT, float), float, chunk)) : [];
+  const transformers = (name) => floatsOf(context).map((float) => transformersModel(variantOf(name, float), float));
+  const others = [['wllama', 'wllama', (name) => [wllamaModel(name)]], ['transformers.js', 'transformers', transformers]];
+  for (const [name, folder, make] of suite === 'model' ? others : []) {
+    if (!(await hasPeer(folder))) continue;
+    context.versions[name] = (await (await fetch(`peers/${folder}/version`)).text()).trim();
+    peers.push(...make(name));
   }
   return peers;
 }

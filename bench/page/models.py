@@ -4,7 +4,7 @@ import json
 import time
 
 import numpy as np
-from kernels import Operands, Shared
+from kernels import Operands, Shared, kernels_of
 
 from webgpu_py.generation import GenerationOptions
 from webgpu_py.graph.session import Session
@@ -83,7 +83,10 @@ class Models:
         self.runs = 0
 
     async def load(self, text):
-        """Load {"url"} or {"config"} with {"context"}; JSON {load_ms, gpu_nbytes, dispatches}."""
+        """Load {"url"} or {"config"} with {"context", "steps"}; JSON of what it took and made.
+
+        `ran` names the kernels of a step of so many tokens, for each of `steps`.
+        """
         self.close()
         given = json.loads(text)
         self.device = await Shared.open()
@@ -95,9 +98,12 @@ class Models:
             await self._load_random(given)
         load_ms = 1e3 * (time.perf_counter() - started)
         replay = await self.session.replay(ids=(1,))
+        most = largest_chunk(self.device, given["context"])
+        steps = {n: await self.session.replay(ids=(min(n, most),)) for n in given["steps"]}
         return json.dumps(
             {
                 "load_ms": load_ms,
+                "ran": {n: kernels_of(step) for n, step in steps.items()},
                 "gpu_nbytes": self.session.memory()["total"],
                 "dispatches": len(replay.nodes),
                 "pipelines": made["count"],

@@ -48,9 +48,7 @@ export function ortModel(ort, name, float, chunk) {
           fetches[`${at}.n${side}`] = held;
         });
         const { logits } = await session.run(feeds, fetches);
-        const { data } = logits;
-        // Half precision comes as its bits.
-        return largest(data instanceof Uint16Array ? new Float16Array(data.buffer, data.byteOffset, data.length) : data);
+        return largest(logits.data);
       };
       const started = performance.now();
       let next;

@@ -11,6 +11,6 @@ export const FLOAT32 = Object.freeze({
 /** Needs shader-f16. */
 export const FLOAT16 = Object.freeze({
   name: 'float16', nbytes: 2,
-  values: (count, seed) => randomBytes('f16_scales', 2 * count, seed),
+  values: (count, seed) => randomBytes('f16', 2 * count, seed),
   scales: (count, seed) => randomBytes('f16_scales', 2 * count, seed),
 });

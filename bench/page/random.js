@@ -22,6 +22,7 @@ const noise = randomWords(2463534242);
 const KINDS = {
   codes: (word) => word,
   f16_scales: (word) => 0x1c001c00 | (word & 0x03ff03ff), // 0.0039 to 0.0078
+  f16: (word) => 0x30003000 | (word & 0x87ff87ff), // ±0.125 to ±0.5
   f32_scales: (word) => 0x3b800000 | (word & 0x007fffff), // 0.0039 to 0.0078
   f32: (word) => (0x3e000000 | (word & 0x80ffffff)) >>> 0, // ±0.125 to ±0.5
 };

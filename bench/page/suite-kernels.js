@@ -20,7 +20,7 @@ export async function runKernels(cases, peers, context) {
     if (context.late(one.case)) continue;
     const samples = new Map();
     const failed = new Map();
-    let dispatches = 0;
+    let plan = null;
     const engines = [];
     const attempt = async (name, act) => {
       try {
@@ -32,7 +32,7 @@ export async function runKernels(cases, peers, context) {
     };
     const prepared = await attempt(OURS, () => ours.call('prepare', one));
     if (prepared) {
-      dispatches = prepared.dispatches / one.repeat;
+      plan = { ours_ran: prepared.ran, dispatches: prepared.dispatches / one.repeat };
       engines.push({ name: OURS, time: (given) => ours.call('time', given), release() {} });
     }
     for (const peer of peers) {
@@ -46,7 +46,7 @@ export async function runKernels(cases, peers, context) {
       }
     }
     for (const engine of engines) engine.release();
-    await report(one, dispatches, samples, failed, peers, context);
+    await report(one, plan, samples, failed, peers, context);
   }
   await ours.call('release');
   for (const peer of peers) await peer.release();
@@ -54,7 +54,7 @@ export async function runKernels(cases, peers, context) {
 }
 
 /** A row a peer, or one without a peer. */
-async function report(one, dispatches, samples, failed, peers, context) {
+async function report(one, plan, samples, failed, peers, context) {
   const found = new Map([...samples].filter(([name]) => !failed.has(name)).map(([name, all]) => [name, summary(all)]));
   const mine = found.get(OURS);
   const bound = boundOf(context.limits, one);
@@ -69,7 +69,7 @@ async function report(one, dispatches, samples, failed, peers, context) {
       ratio: mine && theirs ? theirs.ms / mine.ms : null,
       share_of_limit: mine ? bound.ms / mine.ms : null, limited_by: bound.by,
       ours_spread: mine?.spread ?? null, peer_spread: theirs?.spread ?? null,
-      nodes: one.repeat, dispatches, nbytes: one.nbytes, flops: one.flops,
+      nodes: one.repeat, ...plan, nbytes: one.nbytes, flops: one.flops,
       ...(notes.length && { note: notes.join('; ') }),
     });
   }

@@ -78,7 +78,7 @@ export async function runModels(suite, peers, context) {
   }
   const mine = {
     name: OURS,
-    load: () => ours.call('load', { context: run.context, ...(suite === 'model' ? { url: run.url } : { config: shape }) }),
+    load: () => ours.call('load', { context: run.context, steps: [1, ...run.prompts], ...(suite === 'model' ? { url: run.url } : { config: shape }) }),
     generate: (prompt, tokens) => ours.call('generate', { prompt, tokens }),
     release: () => ours.call('release'),
   };
@@ -128,6 +128,7 @@ function rowOf(suite, key, peer, book, { versions }) {
   return {
     suite, case: key,
     ours: OURS, ours_ms: own?.ms ?? null,
+    ...(tokens && own && { ours_ran: book.facts[OURS].ran[kind === 'decode' ? 1 : length] }),
     peer: peer ?? null, peer_version: peer ? versions[peer.split(' ')[0]] : null, peer_ms: theirs?.ms ?? null,
     ratio: own && theirs ? theirs.ms / own.ms : null, share_of_limit: null,
     ours_spread: own?.spread ?? null, peer_spread: theirs?.spread ?? null,

@@ -3,12 +3,13 @@
 
 const FOLDER = './peers/wllama/';
 
-export function wllamaModel() {
+/** @param {string} name */
+export function wllamaModel(name) {
   let engine, blob;
   const lines = [];
   const keep = (...words) => lines.push(words.join(' '));
   return {
-    name: 'wllama',
+    name,
 
     async load(_shape, { context, url }) {
       blob ??= await (await fetch(url)).blob();

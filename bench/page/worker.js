@@ -66,7 +66,7 @@ const calls = {
 
   /** Build what a case needs and load it on the device. */
   async prepare({ kernels }, one) {
-    const { device, plan, dispatches, live, inputs } = JSON.parse(await kernels.prepare(JSON.stringify(one)));
+    const { device, plan, dispatches, ran, live, inputs } = JSON.parse(await kernels.prepare(JSON.stringify(one)));
     half.write(device, live[0], 0, new Uint8Array(Int32Array.from(live[1]).buffer));
     Object.entries(inputs).forEach(([name, [buffer, dims]], seed) => {
       const count = dims.reduce((a, b) => a * b, 1);
@@ -76,7 +76,7 @@ const calls = {
     const state = stateOf(device);
     if (timer?.gpu !== state.gpu) timer = new PassTimer(state.gpu);
     loaded = { plan: planOf(state, plan), dispatches };
-    return { dispatches };
+    return { dispatches, ran };
   },
 
   /** Milliseconds of whole passes of what was prepared. */

@@ -9,7 +9,7 @@ import pytest
 
 from bench.plots import log_plot
 from bench.report import report
-from bench.results import RESULTS, ROW_FIELDS, check, newest
+from bench.results import RESULTS, ROW_FIELDS, check, file_name, newest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(RESULTS.glob("*.json"))
@@ -22,11 +22,11 @@ def a_row(case, ours_ms, peer_ms, **more):
     return {**named, **peer, **times, **more}
 
 
-def a_result(rows, date="2026-01-02", description="Some GPU"):
+def a_result(rows, date="2026-01-02", description="Some GPU", features=()):
     adapter = {"vendor": "v", "architecture": "a", "description": description}
     return {
         "machine": "A machine",
-        "adapter": {**adapter, "software": False, "features": ["shader-f16"]},
+        "adapter": {**adapter, "software": False, "features": list(features)},
         "versions": {"browser": "Chrome/1", "webgpu_py": "0.1.0"},
         "date": date,
         "rows": rows,
@@ -34,10 +34,9 @@ def a_result(rows, date="2026-01-02", description="Some GPU"):
 
 
 def stored(folder, *results):
-    paths = []
-    for name, data in results:
-        paths.append(folder / f"{name}.json")
-        paths[-1].write_text(json.dumps(data))
+    paths = [folder / file_name(data) for data in results]
+    for path, data in zip(paths, results, strict=True):
+        path.write_text(json.dumps(data))
     return newest(paths)
 
 
@@ -75,16 +74,41 @@ def test_a_ratio_that_is_not_the_quotient_is_refused():
 def test_only_the_newest_file_of_an_adapter_counts(tmp_path):
     rows = [a_row("linear_q4/64x64/m1", 0.0125, 0.05)]
     old, new = a_result([], "2026-01-02"), a_result(rows, "2026-10-01")
-    found = stored(
-        tmp_path,
-        ("2026-10-01-some-gpu", new),
-        ("2026-01-02-some-gpu", old),
-        ("2025-01-02-other-gpu", a_result([], "2025-01-02", "Other GPU")),
-    )
+    found = stored(tmp_path, new, old, a_result([], "2025-01-02", "Other GPU"))
     assert [(r.adapter, r.data["date"]) for r in found] == [
         ("other-gpu", "2025-01-02"),
         ("some-gpu", "2026-10-01"),
     ]
+
+
+def test_an_adapter_with_f16_counts_as_another_with_a_section_of_its_own(tmp_path):
+    at = [(1, 0.0125), (16, 0.1)]
+    slow = [a_row(f"linear_q4/64x64/m{m}", ms, 0.3, ours_ran="packed_gemv") for m, ms in at]
+    fast = [a_row(f"linear_q4/64x64/m{m}", ms / 2, 0.3) for m, ms in at]
+    found = stored(tmp_path, a_result(slow), a_result(fast, "2026-01-03", features=["shader-f16"]))
+    assert [r.path.name for r in found] == [
+        "2026-01-02-some-gpu.json",
+        "2026-01-03-some-gpu-f16.json",
+    ]
+    *plots, page = report(found)
+    assert plots == [f"docs/benchmarks/some-gpu{f16}-rows.svg" for f16 in ("", "-f16")]
+    _, plain, half = re.split("^## ", report(found)[page], flags=re.M)
+    assert plain.startswith("Some GPU\n")
+    assert (
+        "| 64x64 | 12.5, 24.00×, 37 % | 100, 3.00×, 37 % |\n\nOurs: `packed_gemv` at 1, 16.\n"
+        in plain
+    )
+    assert half.startswith("Some GPU, with shader-f16\n")
+    assert "| 64x64 | 6.25, 48.00×, 37 % | 50, 6.00×, 37 % |" in half
+    for section, plot in zip((plain, half), plots, strict=True):
+        assert re.findall(r"!\[(.*?)\]", section) == [plot]
+
+
+def test_a_file_with_f16_under_the_name_of_the_adapter_without_is_refused(tmp_path):
+    path = tmp_path / "2026-01-02-some-gpu.json"
+    path.write_text(json.dumps(a_result([], features=["shader-f16"])))
+    with pytest.raises(ValueError, match=r"must be 2026-01-02-some-gpu-f16\.json"):
+        newest([path])
 
 
 def test_tables_show_time_ratio_and_share_against_the_fastest_peer(tmp_path):
@@ -94,7 +118,7 @@ def test_tables_show_time_ratio_and_share_against_the_fastest_peer(tmp_path):
         a_row("linear_q4/64x64/m16", 0.1, 0.3),
         a_row("linear_q4/64x96/m16", 0.2, 0.1, note="a note"),
     ]
-    files = report(stored(tmp_path, ("2026-10-01-some-gpu", a_result(rows))))
+    files = report(stored(tmp_path, a_result(rows)))
     text = files["BENCHMARKS.md"]
     assert "| linear_q4 | 1 | 16 |" in text
     assert "| 64x64 | 12.5, 2.00×, 37 % | 100, 3.00×, 37 % |" in text
@@ -102,7 +126,7 @@ def test_tables_show_time_ratio_and_share_against_the_fastest_peer(tmp_path):
     assert "- a note" in text
     mean = statistics.geometric_mean([3, 0.5])
     assert f"2.00× of 1 (least 2.00×) at size 1, {mean:.2f}× of 2 (least 0.50×)" in text
-    assert "A machine; Some GPU, with shader-f16; browser Chrome/1, webgpu_py 0.1.0" in text
+    assert "A machine; Some GPU, without shader-f16; browser Chrome/1, webgpu_py 0.1.0" in text
     assert list(files) == ["docs/benchmarks/some-gpu-rows.svg", "BENCHMARKS.md"]
 
 
