@@ -11,6 +11,7 @@ import numpy as np
 
 from .errors import FormatError, ShapeError
 from .formats import pte_records as pte
+from .formats.flat import within
 from .graph.debug import DebugReport
 from .graph.session import Session
 from .portable.dtypes import store
@@ -141,7 +142,8 @@ class Method:
             step = chain[at]
             at += 1
             if isinstance(step, KernelStep):
-                _run_kernel(step, frame)
+                with within(f"method {self.plan.name!r}, instruction {at - 1}"):
+                    _run_kernel(step, frame)
             elif isinstance(step, DelegateStep):
                 await self._run_delegate(step, frame, on_device)
             elif isinstance(step, pte.MoveCall):

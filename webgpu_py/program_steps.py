@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from .errors import FormatError
 from .formats import pte_records as pte
+from .formats.flat import within
 from .graph.values import GraphIR
 from .portable import Kernel, Out, find_kernel
 
@@ -42,7 +43,14 @@ def bind(plan: pte.ExecutionPlan, graphs: Sequence[GraphIR]) -> list[list[Step]]
     Raises:
         FormatError: an operator or a delegate is called with another number or kind of arguments.
     """
-    return [[_bound(plan, graphs, step) for step in chain] for chain in plan.chains]
+    bound = []
+    for at, chain in enumerate(plan.chains):
+        steps = []
+        for index, step in enumerate(chain):
+            with within(f"method {plan.name!r}, chain {at}, instruction {index}"):
+                steps.append(_bound(plan, graphs, step))
+        bound.append(steps)
+    return bound
 
 
 def _bound(plan: pte.ExecutionPlan, graphs: Sequence[GraphIR], step: pte.Instruction) -> Step:

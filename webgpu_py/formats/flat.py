@@ -12,12 +12,14 @@ offsets; a union is a `u8` kind field followed by such an offset.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from struct import Struct
 
 import numpy as np
 from flatbuffers import packer
 
-from ..errors import FormatError
+from ..errors import FormatError, WebGPUPyError
 
 MAX_FLATBUFFER = 1 << 28
 """Largest flatbuffer that is read into memory; weights belong in segments, not in it."""
@@ -26,6 +28,15 @@ MAX_DEPTH = 16
 """Nesting of tables; the deepest schema here needs 5."""
 
 _VECTOR_DTYPES = {"i32": "<i4", "u32": "<u4", "i64": "<i8", "u64": "<u8", "f64": "<f8", "u8": "u1"}
+
+
+@contextmanager
+def within(place: str) -> Iterator[None]:
+    """Let errors from inside say the place: what a person finds in the exported program."""
+    try:
+        yield
+    except WebGPUPyError as error:
+        raise type(error)(f"{error} (in {place})") from None
 
 
 class FlatBuffer:

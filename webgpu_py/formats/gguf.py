@@ -93,17 +93,17 @@ async def read_gguf(source: Source, max_header: int = MAX_HEADER) -> GGUFFile:
         FormatError: not a GGUF file, damaged, truncated, or a header above `max_header` bytes.
     """
     reader = HeaderReader(source, max_header)
-    version, tensor_count, pair_count = await reader.item(_head)
+    version, tensor_count, pair_count = await reader.item(_head, "its beginning")
     _check_count(source, "tensors", tensor_count, SMALLEST_TENSOR)
     _check_count(source, "metadata pairs", pair_count, SMALLEST_PAIR)
     metadata: Metadata = {}
-    for _ in range(pair_count):
-        key, value = await reader.item(HeaderReader.pair)
+    for index in range(pair_count):
+        key, value = await reader.item(HeaderReader.pair, f"metadata pair {index}")
         if key in metadata:
             raise FormatError(f"{source.name}: metadata key {key!r} stands twice")
         metadata[key] = value
     alignment = _alignment(source.name, metadata)
-    records = [await reader.item(_record) for _ in range(tensor_count)]
+    records = [await reader.item(_record, f"tensor record {i}") for i in range(tensor_count)]
     data_offset = -(-reader.position // alignment) * alignment
     tensors: dict[str, GGUFTensor] = {}
     for name, dims, type_id, offset in records:

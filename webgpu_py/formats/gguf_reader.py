@@ -42,10 +42,11 @@ class StringArray(Sequence[str]):
     Strings are decoded when asked for; FormatError where one is not UTF-8.
     """
 
-    def __init__(self, data: bytes, starts: array[int]) -> None:
+    def __init__(self, data: bytes, starts: array[int], name: str) -> None:
         # Each string follows its own 8-byte length, so one ends 8 bytes before the next starts.
         self._data = data
         self._starts = starts
+        self._name = name
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -60,7 +61,7 @@ class StringArray(Sequence[str]):
         try:
             return self.raw(index).decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"string {index} of a metadata array is not UTF-8") from error
+            raise FormatError(f"{self._name}: string {index} is not UTF-8") from error
 
     def raw(self, index: int) -> bytes:
         """The UTF-8 bytes of one string."""
@@ -112,15 +113,19 @@ class HeaderReader:
         self._base = 0
         self._at = 0
         self._next_read = FIRST_READ
+        self._reading = "its beginning"
 
     @property
     def position(self) -> int:
         """Bytes of the file that have been parsed."""
         return self._base + self._at
 
-    async def item(self, parse: Callable[[HeaderReader], T]) -> T:
-        """`parse(self)`, from the same position again each time that the window was too short."""
-        start = self._at
+    async def item(self, parse: Callable[[HeaderReader], T], what: str) -> T:
+        """`parse(self)`, from the same position again each time that the window was too short.
+
+        `what` names the item where the file ends in it, until its own name was read.
+        """
+        start, self._reading = self._at, what
         while True:
             try:
                 return parse(self)
@@ -131,8 +136,8 @@ class HeaderReader:
     async def _grow(self, start: int, end: int) -> None:
         if end > self._limit:
             raise FormatError(
-                f"{self.name}: the header reaches to byte {end} at least, the file has "
-                f"{self._source.nbytes} and {self._limit} are read — truncated or damaged"
+                f"{self.name}: {self._reading} reaches to byte {end} at least, the file has "
+                f"{self._source.nbytes} and {self._limit} are read as header — truncated or damaged"
             )
         have = self._base + len(self._window)
         upto = min(self._limit, max(end, have + self._next_read))
@@ -177,6 +182,7 @@ class HeaderReader:
     def pair(self) -> tuple[str, MetadataValue]:
         """The next metadata pair."""
         key = self.text("a metadata key", limit=65535)
+        self._reading = f"the value of {key!r}"
         return key, self._value(key, self.u32(), 0)
 
     def _value(self, key: str, kind: int, depth: int) -> MetadataValue:
@@ -227,4 +233,4 @@ class HeaderReader:
                 raise _Short(self._base + at)
             append(at - start + 8)
         self._at = at
-        return StringArray(window[start:at], starts)
+        return StringArray(window[start:at], starts, f"{self.name}: {key!r}")

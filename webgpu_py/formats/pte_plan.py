@@ -12,7 +12,7 @@ from math import prod
 
 from ..errors import DtypeError
 from ..graph.values import Bool, BoolList, Double, DoubleList, Int, Null, Source, String
-from .flat import Table
+from .flat import Table, within
 from .pte_records import (
     DTYPE_BYTES,
     SCALAR_TYPES,
@@ -73,28 +73,40 @@ class PlanReader:
 
     def plan(self, table: Table) -> ExecutionPlan:
         """One method; `FormatError` for whatever in it does not fit together."""
-        values = tuple(self._value(t) for t in table.tables(2, "EValue"))
+        method = f"method {table.string(0)!r}"
+        found: list[EValue] = []
+        for index, t in enumerate(table.tables(2, "EValue")):
+            with within(f"{method}, value {index}"):
+                found.append(self._value(t))
+        values = tuple(found)
         for index, value in enumerate(values):
-            _check_list(table, values, index, value)
+            with within(method):
+                _check_list(table, values, index, value)
         operators = tuple(
             ".".join(filter(None, (t.text(0, "operator name"), t.string(1))))
             for t in table.tables(6, "Operator")
         )
-        delegates = tuple(self._delegate(t) for t in table.tables(7, "BackendDelegate"))
+        delegates = []
+        for index, t in enumerate(table.tables(7, "BackendDelegate")):
+            with within(f"{method}, delegate {index}"):
+                delegates.append(self._delegate(t))
         chains = []
-        for chain in table.tables(5, "Chain"):
-            calls = chain.tables(2, "Instruction")
-            chains.append(
-                tuple(
-                    _instruction(call, values, len(operators), len(delegates), len(calls))
-                    for call in calls
-                )
-            )
+        for at, chain in enumerate(table.tables(5, "Chain")):
+            calls, steps = chain.tables(2, "Instruction"), []
+            for index, call in enumerate(calls):
+                with within(f"{method}, chain {at}, instruction {index}"):
+                    counts = len(operators), len(delegates), len(calls)
+                    steps.append(_instruction(call, values, *counts))
+            chains.append(tuple(steps))
         inputs, outputs = table.ints(3, "i32"), table.ints(4, "i32")
-        for index in inputs + outputs:
-            _in_range(table, "method input or output", index, len(values))
+        for what, ids in (("input", inputs), ("output", outputs)):
+            for at, index in enumerate(ids):
+                with within(f"{method}, {what} {at}"):
+                    _in_range(table, "value", index, len(values))
         name = table.text(0, "method name")
-        return ExecutionPlan(name, values, inputs, outputs, tuple(chains), operators, delegates)
+        return ExecutionPlan(
+            name, values, inputs, outputs, tuple(chains), operators, tuple(delegates)
+        )
 
     def _in_file(self, span: tuple[int, int]) -> Span:
         """A byte vector of the flatbuffer as a range of the file, which starts with it."""

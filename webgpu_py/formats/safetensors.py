@@ -203,7 +203,7 @@ def _record(file: str, name: str, entry: Any) -> SafetensorsTensor:
 
 def _check_places(source: Source, records: list[SafetensorsTensor], data_offset: int) -> None:
     """The tensors cover the data exactly."""
-    end = 0
+    end, last = 0, "the header"
     for record in records:
         if record.offset != end:
             kind = "overlaps the one before" if record.offset < end else "leaves a gap"
@@ -212,9 +212,10 @@ def _check_places(source: Source, records: list[SafetensorsTensor], data_offset:
                 f"which ends at {end}"
             )
         end += record.nbytes
+        last = f"tensor {record.name!r}, the last,"
     if data_offset + end != source.nbytes:
         raise FormatError(
-            f"{source.name}: the tensors end at byte {data_offset + end}, the file at "
+            f"{source.name}: {last} ends at byte {data_offset + end}, the file at "
             f"{source.nbytes} — it is truncated or not whole; download it again"
         )
 

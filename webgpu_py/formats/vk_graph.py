@@ -36,7 +36,7 @@ from ..graph.values import (
     ValueList,
 )
 from ..sources import BytesSource
-from .flat import MAX_FLATBUFFER, FlatBuffer, Table
+from .flat import MAX_FLATBUFFER, FlatBuffer, Table, within
 from .segments import Span
 
 _HEADER_BYTES = 30
@@ -133,22 +133,28 @@ class _GraphReader:
 
     def graph(self) -> GraphIR:
         """The whole graph; `FormatError` for ids that point nowhere."""
-        values = [self._value(t) for t in self._root.tables(2, "VkValue")]
+        values: list[Value] = []
+        for index, table in enumerate(self._root.tables(2, "VkValue")):
+            with within(f"value {index}"):
+                values.append(self._value(table))
         for index, value in enumerate(values):
             if isinstance(value, ValueList):
                 for item in value.items:
                     if isinstance(self._entry(values, item, f"list {index}"), ValueList):
                         raise self._root.fail(f"list {index}: entry {item} is a list itself")
-        nodes = []
+        nodes: list[Node] = []
         for call in self._root.tables(1, "OperatorCall"):
-            op, args = call.text(1, "operator name"), call.ints(2, "i32")
-            for arg in args:
-                self._entry(values, arg, op)
+            with within(f"node {len(nodes)}"):
+                op, args = call.text(1, "operator name"), call.ints(2, "i32")
+                for arg in args:
+                    self._entry(values, arg, op)
             nodes.append(Node(op, args))
         inputs = self._ports(values, 3, "arg")
         outputs = self._ports(values, 4, "out")
         if len({port.value for port in inputs}) < len(inputs):
-            raise self._root.fail("a value is an input twice")
+            ids = [port.value for port in inputs]
+            twice = next(i for i in ids if ids.count(i) > 1)
+            raise self._root.fail(f"value {twice} is an input twice")
         return GraphIR(values, nodes, inputs, outputs, self._constants)
 
     def _entry(self, values: list[Value], index: int, what: str) -> Value:
