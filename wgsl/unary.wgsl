@@ -36,7 +36,7 @@ fn float_op(u: vec4<f32>) -> vec4<f32> {
         case 8u: { return tanh(clamp(u, vec4<f32>(-15.0), vec4<f32>(15.0))); }
         case 9u: { return sigmoid(u); }
         case 10u: { return select(u, zero, u <= zero); }
-        case 11u: { return u * clamp(u + 3.0, zero, vec4<f32>(6.0)) / 6.0; }
+        case 11u: { return u * (clamp(u + 3.0, zero, vec4<f32>(6.0)) / 6.0); }
         // Not clamp(): the bounds may be swapped, and then the upper one wins.
         case 12u: { return min(max(u, vec4<f32>(params.p)), vec4<f32>(params.q)); }
         case 13u: {
@@ -75,6 +75,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         y[i] = bitcast<vec4<u32>>(int_op(bitcast<vec4<i32>>(bits)));
     } else {
         let u = bitcast<vec4<f32>>(bits);
-        y[i] = select(bitcast<vec4<u32>>(float_op(u)), bits, is_nan(u));
+        // NaN stays NaN, but for x ^ 0, which is 1.
+        let stays = vec4<bool>(op != 13u || params.p != 0.0);
+        y[i] = select(bitcast<vec4<u32>>(float_op(u)), bits, is_nan(u) & stays);
     }
 }

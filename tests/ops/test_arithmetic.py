@@ -53,6 +53,14 @@ def other_cases():
             [np.array([np.nan, np.nan, 2, -0.0])],
         ),
         OpCase("aten.pow.Tensor_Tensor", [In("a", base), In("b", power)], [powers]),
+        OpCase(
+            "aten.pow.Tensor_Tensor",
+            [
+                In("a", np.array([np.nan, 1, -1, np.nan, 2], np.float32)),
+                In("b", np.array([0, np.nan, -np.inf, -np.inf, np.nan], np.float32)),
+            ],
+            [np.array([1, 1, 1, np.nan, np.nan])],
+        ),
     ]
 
 

@@ -64,6 +64,11 @@ def special(op, values, expected):
 
 NAN, INF = math.nan, math.inf
 LARGE = np.array([100, -1000.5, 8192, 4095.25, -31416.0, 99999], np.float32)
+# Quarters of a turn that nearly cancel at 5e15 and 2^120; ends of the range.
+FAR = np.array(
+    [65536, -65537.5, 1e6, -3e9, 5.319372648326541e15, -1e20, 2.0**120, 3.4028235e38, INF, -INF],
+    np.float32,
+)
 CASES = [
     *(case(op, (7, 41)) for op in FORMULAS),
     *(
@@ -88,6 +93,20 @@ CASES = [
     special("aten.gelu.default", [50, -50, 1e6, -1e6, NAN], [50, 0, 1e6, 0, NAN]),
     special("aten.relu.default", [NAN, -INF, INF, -0.0], [NAN, 0, INF, 0]),
     special("aten.exp.default", [-200, 80, NAN], [0, math.exp(80), NAN]),
+    special("aten.hardswish.default", [3e38, -3e38, NAN, INF], [3e38, 0, NAN, INF]),
+    *(
+        OpCase("aten.pow.Tensor_Scalar", [In("x", np.array(x, np.float32)), y], [want])
+        for x, y, want in [
+            ([NAN, INF, -INF, 0], 0.0, [1, 1, 1, 1]),
+            ([1, 2, NAN], NAN, [1, NAN, NAN]),
+            ([1, -1, 2, -0.5, NAN], INF, [1, 1, INF, 0, NAN]),
+            ([1, -1, 2, 0.5, NAN], -INF, [1, 1, 0, INF, NAN]),
+        ]
+    ),
+    *(
+        special(op, FAR, [NAN if math.isinf(v) else function(v) for v in FAR])
+        for op, function in (("aten.sin.default", math.sin), ("aten.cos.default", math.cos))
+    ),
     special("aten.sin.default", LARGE, [math.sin(v) for v in LARGE]),
     special("aten.cos.default", LARGE, [math.cos(v) for v in LARGE]),
     *(

@@ -1,6 +1,14 @@
 // base ^ exponent as C's pow has it: WGSL's own is undefined for negative bases and loses bits for
-// whole exponents.
+// whole exponents. Needs `nan`.
 fn power(base: f32, exponent: f32) -> f32 {
+    let infinite = (bitcast<u32>(exponent) & 0x7fffffffu) == 0x7f800000u;
+    if (exponent == 0.0 || base == 1.0 || (base == -1.0 && infinite)) {
+        return 1.0;
+    }
+    let unknown = is_nan(vec4<f32>(base, exponent, 0.0, 0.0));
+    if (unknown.x || unknown.y) {
+        return select(exponent, base, unknown.x);
+    }
     let whole = exponent == floor(exponent);
     if (whole && abs(exponent) <= 64.0) {
         var left = u32(abs(exponent));
