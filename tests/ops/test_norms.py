@@ -54,6 +54,23 @@ def batch_case(dims, affine=True):
     return OpCase(BATCH, args, [y], outputs=(0,), rtol=1e-4)
 
 
+def level_case():
+    """Rows of equal numbers: their bias, and nothing of a mean's rounding."""
+    heights = np.array([0.1, -3.3, 1e4, 12345.678, 1e6], np.float32)
+    x = np.repeat(heights[:, None], 100, axis=1)
+    b = distinct((100,), 3)
+    stats = [heights[:, None], np.full((5, 1), 1 / np.sqrt(EPS))]
+    args = [In("x", x), [100], Const(distinct((100,), 2)), Const(b), EPS]
+    return OpCase(LAYER, args, [np.tile(b, (5, 1)), *stats], rtol=1e-6, atol=0)
+
+
+def high_case():
+    """Numbers about 1 around 10000: their mean costs them none of the bits they have."""
+    x = distinct((3, 90), 9, -1, 1) + np.float32(1e4)
+    y, mean, rstd = normal(x - 1e4, 1)
+    return OpCase(LAYER, [In("x", x), [90], None, None, EPS], [y, mean + 1e4, rstd])
+
+
 def live_layer_case():
     w, b = distinct((6,), 2, 0.5, 1.5), distinct((6,), 3)
 
@@ -70,6 +87,8 @@ def live_layer_case():
 CASES = [
     *(layer_case((3, k)) for k in (2, 63, 64, 65, 130, 600)),
     layer_case((4, 128), affine=False),
+    level_case(),
+    high_case(),
     layer_case((2, 3, 4, 5), n=2),
     layer_case((20, 7), limits={"max_compute_workgroups_per_dimension": 5}),
     *(layer_case((3, 70), limits={"max_compute_invocations_per_workgroup": w}) for w in (1, 32)),
