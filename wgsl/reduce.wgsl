@@ -64,8 +64,14 @@ fn main(
     if (live) {
         let base = offset_of(out, true);
         if (op < 2u) {
-            for (var r = lane; r < params.count; r += lanes) {
-                value += x[base + offset_of(r, false)];
+            // Sums of about the root of the count, added up: what is lost grows as that root.
+            let stretch = lanes * u32(ceil(sqrt(f32(params.count / lanes + 1u))));
+            for (var first = lane; first < params.count; first += stretch) {
+                var part = 0.0;
+                for (var r = first; r < min(first + stretch, params.count); r += lanes) {
+                    part += x[base + offset_of(r, false)];
+                }
+                value += part;
             }
         } else {
             place = min(lane, params.count - 1u);
