@@ -56,7 +56,15 @@ def upsample(dims, size=None, factors=None, align=None, live=(), limits=None):
     return OpCase(op, args, [expected(x)], runs, limits=limits)
 
 
+def beside_nan():
+    """A NaN or an infinity stays in its own cells."""
+    x = distinct((1, 1, 2, 3), 1)
+    x[0, 0, 1] = [np.nan, np.inf, 5]
+    return OpCase(NEAREST, [In("x", x), [4, 3], None], [resized(x, (4, 3))])
+
+
 CASES = [
+    beside_nan(),
     *(upsample((1, 2, 5, 5), factors=(1.6, 1.6), align=a) for a in (None, False, True)),
     *(upsample((2, 3, 4, 7), factors=(2.0, 2.0), align=a) for a in (None, False, True)),
     *(upsample((1, 2, 6, 5), (4, 11), align=a) for a in (None, False, True)),
