@@ -41,7 +41,8 @@ fn main(
         return;
     }
     let first = row * params.classes;
-    var most = -3.4e38;
+    // The lowest number there is: masks are made of it.
+    var most = -0x1.fffffep+127f;
     for (var i = lane; i < params.classes; i += wg_size) {
         most = max(most, logits[first + i]);
     }

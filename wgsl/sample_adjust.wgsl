@@ -15,6 +15,9 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> partials: array<vec4<f32>>;
 @group(0) @binding(10) var<uniform> params: Params;
 
+// The lowest number there is: masks are made of it.
+const LOWEST = -0x1.fffffep+127f;
+
 // x: largest adjusted logit, y: its id (exact below 2^24), z: largest raw logit, w: sum of exp(raw - z).
 var<workgroup> found: array<vec4<f32>, wg_size>;
 
@@ -39,7 +42,7 @@ fn main(
 ) {
     let g = group_index(group, groups);
     let end = min((g + 1u) * params.per_group, params.vocab);
-    var mine = vec4(-3.4e38, 1e9, -3.4e38, 0.0);
+    var mine = vec4(LOWEST, 1e9, LOWEST, 0.0);
     for (var i = g * params.per_group + local.x; i < end; i += wg_size) {
         let raw = logits[i];
         let count = f32(counts[i]);

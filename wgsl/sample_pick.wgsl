@@ -18,6 +18,9 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> logprob: array<f32>;
 @group(0) @binding(10) var<uniform> params: Params;
 
+// The lowest number there is: masks are made of it.
+const LOWEST = -0x1.fffffep+127f;
+
 var<workgroup> found: array<vec4<f32>, wg_size>;
 var<workgroup> sums: array<f32, wg_size>;
 
@@ -107,7 +110,7 @@ fn threshold(lane: u32, low: u32, wanted: f32, mass: bool, most: f32, inverse: f
 @compute @workgroup_size(wg_size)
 fn main(@builtin(local_invocation_id) local: vec3<u32>) {
     let lane = local.x;
-    var mine = vec4(-3.4e38, 1e9, -3.4e38, 0.0);
+    var mine = vec4(LOWEST, 1e9, LOWEST, 0.0);
     for (var g = lane; g < params.groups; g += wg_size) {
         mine = merged(mine, partials[g]);
     }
@@ -128,11 +131,11 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
         if (setting(3u) > 0.0) {
             floor_key = max(floor_key, key_of(most + setting(0u) * log(setting(3u))));
         }
-        var best = vec4(-3.4e38, f32(token), -3.4e38, 0.0);
+        var best = vec4(LOWEST, f32(token), LOWEST, 0.0);
         for (var i = lane; i < params.vocab; i += wg_size) {
             let x = adjusted[i];
             if (key_of(x) >= floor_key) {
-                best = merged(best, vec4(x * inverse + gumbel(i), f32(i), -3.4e38, 0.0));
+                best = merged(best, vec4(x * inverse + gumbel(i), f32(i), LOWEST, 0.0));
             }
         }
         workgroupBarrier();

@@ -47,7 +47,18 @@ def entropy(dims, masked=0, spread=4.0, live=(), limits=None, op=OP):
     return OpCase(op, args, expected(logits, labels, n_valid), runs, limits=limits)
 
 
+def masked_out():
+    """A row of the lowest number there is: equal shares."""
+    x = np.full((2, 5), np.finfo(np.float32).min)
+    x[1, 2] = 0
+    labels = np.array([3, 2], np.int32)
+    slopes = np.full((2, 5), 0.2) * [[1], [0]]
+    slopes[0, 3] -= 1
+    return OpCase(OP, [In("x", x), In("labels", labels), 1.0], [np.array(log(5)), slopes])
+
+
 CASES = [
+    masked_out(),
     entropy((4, 32)),
     entropy((8, 128), 3),
     entropy((2, 3, 37), 1),

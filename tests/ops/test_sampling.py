@@ -58,6 +58,10 @@ CASES = [
     *(greedy(v, v) for v in (1, 2, 255, 256, 257, 4095, 4096, 4097, 9000)),
     *(greedy(700, w, {"max_compute_invocations_per_workgroup": w}) for w in (1, 32, 64, 128)),
     greedy(9000, 3, {"max_compute_workgroups_per_dimension": 4}),
+    sample_case(
+        np.full(300, np.finfo(np.float32).min),
+        expected=[np.array([0], np.int32), np.array([-np.log(300)])],
+    ),
 ]
 
 
