@@ -3,17 +3,22 @@
     case = OpCase("aten.add.Tensor", [In("a", a), In("b", b), 2], expected=[a + 2 * b])
     check(case)              # the NumPy executor
     check(case, gpu)         # real Chromium
+    check_all(cases, gpu)    # many, in few round trips
 
 `expected` comes from a route of the test's own, in float64 where the result is a float.
 """
 
 import asyncio
+import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ops import features
+
+BATCH = 32
+"""Cases in one round trip: it costs as much as a small case, and is what fails together."""
 
 
 @dataclass
@@ -134,6 +139,21 @@ async def run_spec(spec, kind):
         raise
 
 
+async def run_specs(specs, source, kind):
+    """Many in turn, with what refused one in its place; also runs inside the browser."""
+    import traceback
+
+    names = {}
+    exec(source, names)
+    done = []
+    for spec in specs:
+        try:
+            done.append(await names["run_spec"](spec, kind))
+        except Exception:
+            done.append({"error": traceback.format_exc()})
+    return done
+
+
 def _encode(a):
     if isinstance(a, In):
         dims = list(a.max_dims or a.array.shape)
@@ -164,10 +184,11 @@ def inputs_of(args):
 def spec_of(case):
     """A case as what `run_spec` takes."""
     first = inputs_of(case.args)
+    further = [None if inputs is None else {**first, **inputs} for inputs, _ in case.runs]
     return {
         "op": case.op,
         "args": [_encode(a) for a in case.args],
-        "runs": [first, *({**first, **inputs} for inputs, _ in case.runs)],
+        "runs": [first, *further],
         "limits": case.limits,
         "outputs": list(case.outputs) if case.outputs is not None else None,
         "mutated": list(case.mutated),
@@ -182,15 +203,44 @@ def run(case, gpu=None):
         done = asyncio.run(run_spec(spec, "cpu"))
     else:
         done = gpu.call(run_spec, spec=spec, kind=gpu.kind)
-    assert done["memory"] == done["allocated"], done
-    assert not any(done["leaked"].values()), done["leaked"]
+    return _clean(case, done)
+
+
+def run_all(cases, gpu=None):
+    """`run` of many cases, `BATCH` in a round trip; one that is refused fails by its name."""
+    found = []
+    for start in range(0, len(cases), BATCH):
+        some = cases[start : start + BATCH]
+        given = {"specs": [spec_of(c) for c in some], "source": inspect.getsource(run_spec)}
+        if gpu is None:
+            done = asyncio.run(run_specs(**given, kind="cpu"))
+        else:
+            done = gpu.call(run_specs, **given, kind=gpu.kind)
+        found += [_clean(case, one) for case, one in zip(some, done, strict=True)]
+    return found
+
+
+def _clean(case, done):
+    assert "error" not in done, f"{case}: {done['error']}"
+    assert done["memory"] == done["allocated"], (case, done)
+    assert not any(done["leaked"].values()), (case, done["leaked"])
     return done["found"]
 
 
 def check(case, gpu=None):
     """Every run's results against the expected ones: atol OR rtol an element, integers exact."""
+    _compare(case, run(case, gpu), gpu)
+
+
+def check_all(cases, gpu):
+    """`check` of many cases; it fails by the name of the first that is wrong."""
+    for case, found in zip(cases, run_all(cases, gpu), strict=True):
+        _compare(case, found, gpu)
+
+
+def _compare(case, runs, gpu):
     wanted = [case.expected, *(expected for _, expected in case.runs)]
-    for at, (found, expected) in enumerate(zip(run(case, gpu), wanted, strict=True)):
+    for at, (found, expected) in enumerate(zip(runs, wanted, strict=True)):
         for i, (got, want) in enumerate(zip(found, expected, strict=True)):
             assert_close(got, np.asarray(want), case.atol, case.rtol, f"{case} run {at} result {i}")
     features.record(case.op, gpu.kind if gpu else "cpu", _dtypes(case.args), _live(case.args))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, check, distinct
+from ops.opcase import In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 OP = "et_vk.adamw_step.default"
@@ -60,8 +60,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 FORMULAS = {
@@ -136,8 +136,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in [*CASES, live_case()]:
-        check(c, gpu)
+    check_all([*CASES, live_case()], gpu)
 
 
 ADD = "aten.add.Tensor"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, check
+from ops.opcase import In, OpCase, check, check_all
 from webgpu_py import DtypeError
 
 TO_COPY = "aten._to_copy.default"
@@ -79,8 +79,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize(

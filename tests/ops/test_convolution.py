@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ops.naive import convolved
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError
 
@@ -95,12 +95,24 @@ SIGNALS = [
     conv((1, 3, 300), 1, (1,)),
     conv((1, 4, 6), 6, (4,), 3, 1, groups=2, transposed=True, out_pad=2),
 ]
+BEYOND = OpCase(
+    CLAMP,
+    [
+        In("x", np.full((1, 1, 1, 1), 3e38, np.float32)),
+        Const(np.array([2, -2, 0.5], np.float32).reshape(3, 1, 1, 1)),
+        *(None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, 0.0, None),
+    ],
+    [np.array([np.inf, 0, 1.5e38]).reshape(1, 3, 1, 1)],
+)
+"""A bound that is absent bounds nothing."""
+
 CLAMPED = [
     conv((1, 4, 8, 8), 8, (3, 3), pad=1, bounds=(0, 0.6)),
     conv((1, 3, 5, 5), 6, (1, 1), bounds=(-0.2, None), bias=False),
     conv((2, 3, 6, 6), 5, (3, 3), pad=2, dilation=2, bounds=(None, 0.25)),
     conv((1, 4, 3, 3), 4, (2, 2), 2, transposed=True, bounds=(0, 6)),
     conv((1, 3, 5, 5), 6, (2, 2), bounds=(None, None)),
+    BEYOND,
 ]
 LIVE = [
     conv((2, 3, 6, 6), 6, (3, 3), bounds=(0, 6), live=((1, 3, 3, 4), (2, 3, 6, 6), (1, 3, 5, 3))),
@@ -118,14 +130,12 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 def test_browser_hardware_routes(gpu):
     with hardware_routes(gpu):
-        for c in (*IMAGES[:6], *SIGNALS[:3], SIGNALS[4], CLAMPED[0], CLAMPED[2], *LIVE[:2]):
-            check(c, gpu)
+        check_all((*IMAGES[:6], *SIGNALS[:3], SIGNALS[4], CLAMPED[0], CLAMPED[2], *LIVE[:2]), gpu)
 
 
 @pytest.mark.parametrize(

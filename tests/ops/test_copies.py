@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, Sym, check, distinct
+from ops.opcase import In, OpCase, Sym, check, check_all, distinct
 from webgpu_py import ShapeError
 
 VIEW = "aten.view_copy.default"
@@ -135,8 +135,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in [*CASES, live_squeeze()]:
-        check(c, gpu)
+    check_all([*CASES, live_squeeze()], gpu)
 
 
 @pytest.mark.parametrize(

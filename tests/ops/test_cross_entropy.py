@@ -5,7 +5,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 
 OP = "et_vk.fused_ce.default"
@@ -78,8 +78,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, run
+from ops.opcase import Const, In, OpCase, check, check_all, run
 from ops.q4case import packed
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 
@@ -79,8 +79,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize("bad", [-1, 64])

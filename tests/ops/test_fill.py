@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import webgpu_py as wg
-from ops.opcase import In, OpCase, Sym, check, distinct
+from ops.opcase import In, OpCase, Sym, check, check_all, distinct
 from webgpu_py import DtypeError, ShapeError
 
 FULL = "aten.full.default"
@@ -58,8 +58,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize(

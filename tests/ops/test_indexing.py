@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 
 EMBEDDING, SELECT = "aten.embedding.default", "aten.index_select.default"
@@ -153,8 +153,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in [*CASES, *LIVE]:
-        check(c, gpu)
+    check_all([*CASES, *LIVE], gpu)
 
 
 X = distinct((6, 4))

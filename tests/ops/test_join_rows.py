@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ops.opcase import Const, OpCase, check, distinct
+from ops.opcase import Const, OpCase, check, check_all, distinct
 
 PARTS = [distinct((rows, 64), rows) for rows in (4, 2, 3)]
 CASES = [
@@ -17,5 +17,4 @@ def test_cpu():
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)

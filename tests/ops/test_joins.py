@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, check, distinct
+from ops.opcase import In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 CAT, PAD = "aten.cat.default", "aten.constant_pad_nd.default"
@@ -108,8 +108,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in [*CASES, live_cat(), live_pad()]:
-        check(c, gpu)
+    check_all([*CASES, live_cat(), live_pad()], gpu)
 
 
 X = distinct((2, 3))

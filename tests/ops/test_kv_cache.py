@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, Sym, check, distinct
+from ops.opcase import Const, In, OpCase, Sym, check, check_all, distinct
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 
 NAME = "update_cache.default"
@@ -62,8 +62,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.slow

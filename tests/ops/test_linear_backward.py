@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from ops.q4case import packed, quantized, transposed
 from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
@@ -140,14 +140,12 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 def test_browser_hardware_routes(gpu):
     with hardware_routes(gpu):
-        for c in (*BACKWARD_CASES[:6], BACKWARD_CASES[-1], *DW_CASES[:3], DW_CASES[4]):
-            check(c, gpu)
+        check_all((*BACKWARD_CASES[:6], BACKWARD_CASES[-1], *DW_CASES[:3], DW_CASES[4]), gpu)
 
 
 def test_browser_every_tie(gpu):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from ops.routes import hardware_routes
 from ops.test_linear_packed import SUFFIX, of, weight_args
 from webgpu_py import ShapeError, UnsupportedOperator
@@ -62,14 +62,12 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 def test_browser_with_the_kernels_of_a_gpu(gpu):
     with hardware_routes(gpu):
-        for c in CASES:
-            check(c, gpu)
+        check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize(
@@ -104,5 +102,4 @@ LONG = [
 
 def test_shared_k(gpu):
     with hardware_routes(gpu):
-        for c in LONG:
-            check(c, gpu)
+        check_all(LONG, gpu)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct, run
+from ops.opcase import Const, In, OpCase, check, check_all, distinct, run
 from ops.routes import hardware_routes
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 from webgpu_py.quant.ggml import BY_NAME, SUPPORTED
@@ -114,14 +114,12 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 def test_browser_with_the_kernels_of_a_gpu(gpu):
     with hardware_routes(gpu):
-        for c in ONE_ROW:
-            check(c, gpu)
+        check_all(ONE_ROW, gpu)
 
 
 def tied(device_limits=None):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from ops.q4case import packed, product, quantized, ramp, transposed
 from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
@@ -123,14 +123,12 @@ def test_layer_on_cpu(name):
 
 
 def test_browser(gpu):
-    for c in SMALL + VECTORS:
-        check(c, gpu)
+    check_all(SMALL + VECTORS, gpu)
 
 
 def test_browser_with_the_kernels_of_a_gpu(gpu):
     with hardware_routes(gpu):
-        for c in VECTORS:
-            check(c, gpu)
+        check_all(VECTORS, gpu)
 
 
 @pytest.mark.parametrize("name", LAYERS)

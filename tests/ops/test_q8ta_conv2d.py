@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ops.naive import convolved
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 PLAIN = "et_vk.q8ta_conv2d.default"
@@ -114,8 +114,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 ADD = "et_vk.q8ta_add.default"
@@ -125,8 +125,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 def test_browser_every_pair_of_codes(gpu):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
@@ -92,14 +92,12 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 def test_browser_hardware_routes(gpu):
     with hardware_routes(gpu):
-        for c in (*CASES[: 2 * len(SHAPES) + 3], *CASES[-3:]):
-            check(c, gpu)
+        check_all((*CASES[: 2 * len(SHAPES) + 3], *CASES[-3:]), gpu)
 
 
 def test_browser_many_columns(gpu):

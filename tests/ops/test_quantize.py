@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, UnsupportedOperator
 
 QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
@@ -81,8 +81,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, Sym, check, distinct
+from ops.opcase import In, OpCase, Sym, check, check_all, distinct
 from webgpu_py import ShapeError
 
 PERMUTE, FLIP = "aten.permute_copy.default", "aten.flip.default"
@@ -118,8 +118,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in [*CASES, *LIVE]:
-        check(c, gpu)
+    check_all([*CASES, *LIVE], gpu)
 
 
 @pytest.mark.parametrize(

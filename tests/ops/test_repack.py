@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, OpCase, check
+from ops.opcase import Const, OpCase, check, check_all
 from webgpu_py import DtypeError, ShapeError, UnsupportedModel
 from webgpu_py.quant.ggml import BY_NAME, SUPPORTED
 from webgpu_py.quant.repack import repack
@@ -51,8 +51,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize(

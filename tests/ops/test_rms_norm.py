@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 NAME = "et_vk.rms_norm.default"
@@ -62,14 +62,12 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.slow
 def test_browser_large(gpu):
-    for c in [case((1, 1, 1024, 64)), case((2, 4096)), case((2, 8192)), case((70000, 8))]:
-        check(c, gpu)
+    check_all([case((1, 1, 1024, 64)), case((2, 4096)), case((2, 8192)), case((70000, 8))], gpu)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, Sym, check, distinct
+from ops.opcase import Const, In, OpCase, Sym, check, check_all, distinct
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 
 PAIRS = "et_vk.apply_rotary_emb.default"
@@ -168,8 +168,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 def f32(*dims):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, Sym, check, distinct, run
+from ops.opcase import In, OpCase, Sym, check, check_all, distinct, run
 from webgpu_py import ShapeError
 
 NEUTRAL = {
@@ -71,8 +71,7 @@ def test_greedy_cpu(case):
 
 
 def test_greedy_browser(gpu):
-    for case in CASES:
-        check(case, gpu)
+    check_all(CASES, gpu)
 
 
 def picks(case, seeds, gpu=None):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, Sym, check, distinct
+from ops.opcase import Const, In, OpCase, Sym, check, check_all, distinct
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 from webgpu_py.graph.limits import Limits
 from webgpu_py.ops.attention import Geometry, route, split_sizes
@@ -239,14 +239,12 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.slow
 def test_browser_more(gpu):
-    for c in MORE_CASES:
-        check(c, gpu)
+    check_all(MORE_CASES, gpu)
 
 
 @pytest.mark.slow

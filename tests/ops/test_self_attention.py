@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, Sym, check, distinct
+from ops.opcase import Const, In, OpCase, Sym, check, check_all, distinct
 from ops.routes import hardware_routes
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError
 
@@ -97,14 +97,12 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 def test_browser_with_the_kernels_of_a_gpu(gpu):
     with hardware_routes(gpu):
-        for c in CASES:
-            check(c, gpu)
+        check_all(CASES, gpu)
 
 
 def f32(*dims):

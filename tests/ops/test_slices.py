@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, Sym, check, distinct
+from ops.opcase import In, OpCase, Sym, check, check_all, distinct
 from webgpu_py import IndexOutOfRange, ShapeError, UnsupportedOperator
 
 SLICE, SELECT = "aten.slice_copy.Tensor", "aten.select_copy.int"
@@ -118,8 +118,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in [*CASES, *LIVE]:
-        check(c, gpu)
+    check_all([*CASES, *LIVE], gpu)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, check, distinct
+from ops.opcase import In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, UnsupportedOperator
 
 FORMULAS = {
@@ -139,8 +139,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in [*CASES, live_case()]:
-        check(c, gpu)
+    check_all([*CASES, live_case()], gpu)
 
 
 def test_more_groups_than_one_dimension_has(gpu):

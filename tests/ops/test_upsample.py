@@ -6,7 +6,7 @@ from math import floor
 import numpy as np
 import pytest
 
-from ops.opcase import In, OpCase, check, distinct
+from ops.opcase import In, OpCase, check, check_all, distinct
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 NEAREST = "aten.upsample_nearest2d.vec"
@@ -87,8 +87,7 @@ def test_cpu(c):
 
 
 def test_browser(gpu):
-    for c in CASES:
-        check(c, gpu)
+    check_all(CASES, gpu)
 
 
 @pytest.mark.parametrize(
