@@ -7,8 +7,12 @@ Run by hand; the products in `cases/` are committed. Needs torch==2.13.0, execut
 A case is a folder as in the handed set: `model.pte`, `manifest.json`, raw little-endian tensors.
 """
 
+import contextlib
+import hashlib
 import json
+import re
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +25,7 @@ from torch import nn
 from torch.export import Dim, export
 
 FOLDER = Path(__file__).parent / "cases"
+RECIPE = Path(__file__).resolve().parents[2] / "docs/start/executorch.md"
 
 
 class Block(nn.Module):
@@ -130,8 +135,6 @@ def save(folder, name, tensor):
 
 def make(case, module, runs, *, delegate=False, dynamic=None, options=None, initial=(), **facts):
     """Export `module` with the first run's inputs; every run is one of the case."""
-    folder = FOLDER / "own" / case
-    folder.mkdir(parents=True, exist_ok=True)
     module = module.eval().requires_grad_(False)
     program = export(module, runs[0], dynamic_shapes=dynamic, strict=False)
     if delegate:
@@ -140,6 +143,24 @@ def make(case, module, runs, *, delegate=False, dynamic=None, options=None, init
         edge = to_edge(program)
     passes = [InitializedMutableBufferPass(list(initial))] if initial else []
     built = edge.to_executorch(ExecutorchBackendConfig(passes=passes))
+    record(case, module, runs, built, dynamic=dynamic is not None, **facts)
+
+
+def recipe():
+    """The documents' own recipe, run as it stands there."""
+    (block, *_) = re.findall(r"^```python\n(.*?)^```$", RECIPE.read_text(), re.M | re.S)
+    names = {}
+    with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+        exec(block, names)
+    digest = hashlib.sha256(block.encode()).hexdigest()
+    built = names["program"].to_executorch()
+    record("recipe", names["model"], [(torch.randn(4, 64),)], built, recipe_sha256=digest)
+
+
+def record(case, module, runs, built, *, dynamic=False, **facts):
+    """The folder of a case: the program, and what `module` gives for the inputs of each run."""
+    folder = FOLDER / "own" / case
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pte").write_bytes(built.buffer)
     plan = built.executorch_program.execution_plan[0]
     calls = [i.instr_args for chain in plan.chains for i in chain.instructions]
@@ -178,7 +199,7 @@ def make(case, module, runs, *, delegate=False, dynamic=None, options=None, init
         "runs": described,
         "cpu_ops": dict(Counter(names)),
         "n_delegates": len(plan.delegates),
-        "dynamic": dynamic is not None,
+        "dynamic": dynamic,
         "stateful": len(runs) > 1,
     }
     (folder / "manifest.json").write_text(json.dumps(manifest | facts, indent=1) + "\n")
@@ -201,6 +222,7 @@ def cases():
     yield "initial_state", lambda: make("initial_state", Counter3(), ones, initial=["state"])
     yield "symbolic", lambda: make("symbolic", Unequal(), sizes, dynamic=({0: n}, None))
     yield "two_delegates", lambda: make("two_delegates", Between(), [(x,)], delegate=True)
+    yield "recipe", recipe
     half = {"force_fp16": True}
     wide = torch.randn(5, 16)
     yield (

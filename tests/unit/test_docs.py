@@ -2,10 +2,13 @@
 
 import ast
 import asyncio
+import hashlib
 import html
 import inspect
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +22,7 @@ import webgpu_py as wg
 from tiny_model import tiny_gguf
 from webgpu_py import errors
 from webgpu_py.graph.operator import find_operator, operator_index
+from webgpu_py.host import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -30,7 +34,7 @@ PAGES = sorted(
         ROOT / "bench/README.md",
     ]
 )
-PROGRAM = ROOT / "tests/conformance/cases/own/two_delegates/model.pte"
+RECIPE = ROOT / "tests/conformance/cases/own/recipe"
 FENCE = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^>]+) -->\n)?"
     r"^```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
@@ -60,7 +64,7 @@ def on_cpu(monkeypatch, tmp_path):
     monkeypatch.setattr(wg, "request_device", lambda kind: request("cpu"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.gguf").write_bytes(tiny_gguf())
-    shutil.copyfile(PROGRAM, tmp_path / "model.pte")
+    shutil.copyfile(RECIPE / "model.pte", tmp_path / "model.pte")
     tiny_folder.write(tmp_path / "SmolLM2-135M-Instruct", tiny_folder.files())
 
 
@@ -107,6 +111,26 @@ def test_javascript_parses(path, tmp_path):
         file.write_text(text)
         done = subprocess.run([node, "--check", file], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_recipe_for_a_program_wrote_the_program_that_is_tested():
+    block = blocks(ROOT / "docs/start/executorch.md", "python")[0]["text"]
+    made_of = json.loads((RECIPE / "manifest.json").read_text())["recipe_sha256"]
+    again = "the recipe changed: run tests/conformance/export_cases.py recipe"
+    assert hashlib.sha256(block.encode()).hexdigest() == made_of, again
+
+
+def test_commands_of_the_documents_are_there():
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    for path in PAGES:
+        for block in blocks(path, "sh"):
+            for line in block["text"].splitlines():
+                words = shlex.split(line, comments=True)
+                if words[:1] == ["make"]:
+                    assert set(words[1:]) <= targets, line
+                elif words[:1] == ["webgpu-py"]:
+                    parsed = cli._parser(words[1]).parse_args(words[1:])
+                    assert parsed.command == words[1], line
 
 
 # -- links
