@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(BIN)/python -m webgpu_py.host.setup
 
-.PHONY: setup demo serve test test-all soak bench lint native docs npm clean
+.PHONY: setup demo serve test test-all soak fuzz bench lint native docs npm clean
 
 ## setup (default): .venv with the webgpu-py command
 setup:
@@ -39,6 +39,10 @@ test-all: lint
 soak: setup
 	@$(SETUP) browser pyodide
 	@$(BIN)/pytest -s tests/leaks/soak.py
+
+## fuzz: hostile files, templates, messages and addresses, a minute of each kind
+fuzz: setup
+	@$(BIN)/pytest tests/hostile/test_fuzz.py --fuzz-seconds 60
 
 ## bench: us beside other libraries on this machine's GPU, else its software adapter; the report
 bench: setup

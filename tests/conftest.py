@@ -16,6 +16,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--native", action="store_true", help="wgpu-py instead of the browser for operators"
     )
+    parser.addoption(
+        "--fuzz-seconds", type=float, help="how long each fuzzer goes on, instead of a moment"
+    )
 
 
 def pytest_configure(config):
@@ -31,7 +34,7 @@ def pytest_terminal_summary(terminalreporter, config):
             terminalreporter.line(line)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def counts(request):
     """Lines for the end of the report: what was tried, how often."""
     return request.config.stash[COUNTS]

@@ -313,9 +313,11 @@ def test_a_program_runs_on_arrays(real):
     assert found["code"] == "ShapeError"
     assert found["memory"]["gpu"]["total"] > 0 and found["memory"]["wasm_nbytes"] > 1e6
     names = [e["event"] for e in found["heard"]]
-    once = ["download.started", "download.ended", "device.opened", "session.built", "session.ran"]
-    assert [names.count(name) for name in once] == [1] * len(once), names
-    assert names[0] == once[0] and names[-1] == once[-1] and found["loud"] == []
+    # The device may have been tested before it was opened.
+    after = names[names.index("device.opened") + 1 :]
+    made = ["pipelines.compiled", "weights.prepacked", "session.built"]
+    assert after == [*made, "session.ran"] and found["loud"] == []
+    assert names[:2] == ["download.started", "download.ended"]
     for event in found["heard"]:
         assert set(event["facts"]) == set(EVENTS[event["event"]]) and event["time"] > 1.7e12
     [ended] = [e["facts"] for e in found["heard"] if e["event"] == "download.ended"]

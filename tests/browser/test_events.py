@@ -32,6 +32,7 @@ def test_a_worker_tells_what_is_listened_to_and_no_more(scripted):
         const settled = (llm) => llm.tokenize('x').catch(() => {});
         const first = await client.load('models/a.gguf');
         const a = client.subscribe((e) => heard.a.push(e.facts.levels), {level: 'warning'});
+        await settled(first);
         const b = client.subscribe((e) => heard.b.push(e.facts.levels), {signal});
         const second = await client.load('models/b.gguf');
         await settled(first);

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import pte_writer as w
 import webgpu_py as wg
@@ -100,27 +98,6 @@ def survives(data, inputs):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_good_programs_are_good(name):
     assert survives(*PROGRAMS[name])
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_flipped_bytes(name):
-    data, inputs = PROGRAMS[name]
-    place = st.tuples(st.integers(0, len(data) - 1), st.integers(0, 255))
-
-    @settings(
-        max_examples=40,
-        deadline=None,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-    @given(st.lists(place, min_size=1, max_size=4))
-    def flip(changes):
-        damaged = bytearray(data)
-        for at, value in changes:
-            damaged[at] = value
-        survives(bytes(damaged), inputs)
-
-    flip()
 
 
 @pytest.mark.slow

@@ -12,8 +12,6 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import pte_writer as w
 from webgpu_py.errors import FormatError, WebGPUPyError
@@ -219,28 +217,3 @@ def test_a_huge_file_is_not_read_whole():
     for data in (head, head[:8] + b"none" + head[12:]):
         with bounds(), pytest.raises(FormatError, match="at most"):
             asyncio.run(read_pte(Endless(data)))
-
-
-@pytest.mark.parametrize(
-    ("data", "external"),
-    [(SMALL, []), (MIXED, []), (CACHE, []), (SHARDED, PTD)],
-    ids=["tied", "mixed", "cache", "sharded"],
-)
-def test_flipped_bytes(data, external):
-    sizes = [len(data), *map(len, external)]
-    places = st.tuples(st.integers(0, sum(sizes) - 1), st.integers(0, 255))
-
-    @settings(max_examples=40, deadline=None, database=None)
-    @given(st.lists(places, min_size=1, max_size=6))
-    def flip(changes):
-        files = [bytearray(data), *map(bytearray, external)]
-        for at, value in changes:
-            for file in files:
-                if at < len(file):
-                    file[at] = value
-                    break
-                at -= len(file)
-        survives(bytes(files[0]), [bytes(file) for file in files[1:]])
-
-    with bounds(120):
-        flip()

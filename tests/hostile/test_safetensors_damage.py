@@ -6,8 +6,6 @@ import time
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from webgpu_py.errors import FormatError
 from webgpu_py.formats.safetensors import read_safetensors
@@ -103,15 +101,3 @@ def test_every_truncation_is_refused():
     for length in range(len(GOOD)):
         with pytest.raises(FormatError):
             read(GOOD[:length])
-
-
-@given(st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=6))
-@settings(max_examples=300, deadline=None)
-def test_changed_bytes_never_raise_anything_else(changes):
-    raw = bytearray(GOOD)
-    for at, value in changes:
-        raw[at] = value
-    try:
-        read(bytes(raw))
-    except FormatError:
-        pass
