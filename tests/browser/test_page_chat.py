@@ -244,7 +244,7 @@ def test_models_and_settings_by_keyboard(browser, site, width):
         one.close()
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.slow)])
 def test_a_safetensors_model_is_saved_by_keyboard(browser, site, width):
     folder = "/?model=" + site.url + "/models/Tiny-1B/"
     one = Visit(browser, site, viewport={"width": width, "height": 740}).goto(folder)

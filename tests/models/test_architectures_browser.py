@@ -33,6 +33,9 @@ found
 """
 
 
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gemma2", "mistral")]
+
+
 @pytest.fixture(scope="module")
 def llm_gpu(browser, mounts, settings):
     from webgpu_py.host.server import Server
@@ -60,7 +63,7 @@ def followed(llm_gpu, data, expected, **options):
     return llm_gpu.run(BODY, data=data, expected=expected, context=CONTEXT, options=options)
 
 
-@pytest.mark.parametrize("name", ["gemma2", "gemma3", "mistral"])
+@pytest.mark.parametrize("name", [*SLOW, "gemma3"])
 def test_a_float16_cache_in_the_browser(llm_gpu, name):
     """Windows, head norms, capped scores: what the attention kernels have."""
     data, expected = (GOLDENS / f"{name}.gguf").read_bytes(), golden(name)

@@ -161,6 +161,8 @@ def test_what_a_chat_takes_of_messages_and_variables():
             max_tokens=None,
         )
         assert stream.prompt_tokens == llm.tokenize("user quick")
+        data = [{"role": "tool", "content": ["clear", 3]}]
+        assert llm.render([*data, {"role": "user", "content": "x"}]) == "tool"
         calls = [{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]
         assert llm.render(calls) == "assistant"
         picture = [{"type": "image_url", "image_url": {"url": "x"}}]

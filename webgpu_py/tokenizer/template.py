@@ -109,10 +109,17 @@ def text_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
         content = message.get("content")
         if content is None and not message.get("tool_calls"):
             raise FormatError(f"message {at} ({message['role']}) has no content")
-        if isinstance(content, Sequence) and not isinstance(content, str):
+        if isinstance(content, Sequence) and not isinstance(content, str) and not _is_data(message):
             content = "\n".join(_text_of(part, at) for part in content)
         found.append({**message, "content": content})
     return found
+
+
+def _is_data(message: Mapping[str, Any]) -> bool:
+    """Whether a tool's result is a list of its own and not one of parts."""
+    return message["role"] == "tool" and not all(
+        isinstance(part, Mapping) and "type" in part for part in message["content"]
+    )
 
 
 def _text_of(part: Any, at: int) -> str:
