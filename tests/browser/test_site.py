@@ -1,5 +1,6 @@
 """A built site on a plain web server, under a sub-path, with the rest of the network cut off."""
 
+import re
 import shutil
 import time
 
@@ -8,6 +9,7 @@ import pytest
 from browser.pages import CASES, STARTED_MS
 from browser.plain_server import visiting
 from tiny_model import tiny_gguf
+from webgpu_py.host import cli
 from webgpu_py.host.pyodide_files import ensure_pyodide
 from webgpu_py.host.site import build_site
 from webgpu_py.host.urls import PYODIDE_CDN
@@ -76,3 +78,18 @@ def test_a_changed_module_is_refused_by_its_hash(browser, tmp_path):
         one.page.wait_for_timeout(1000)
         assert one.state == "loading" and one.page.evaluate("window.broken") is None
         assert any("integrity" in line for line in one.console)
+
+
+@pytest.mark.slow
+def test_build_opens_what_it_built_and_says_when_it_was_ready(tmp_path, settings, capsys):
+    model = tmp_path / "tiny.gguf"
+    model.write_bytes(tiny_gguf())
+    build = ["build", str(tmp_path / "out"), "--check", "--adapter", settings.adapter, "--model"]
+    assert cli.main([*build, str(model)]) == 0
+    *_, ready, asked = capsys.readouterr().out.splitlines()
+    found = re.fullmatch(r" +([\d.]+) s +until ready on loopback \(Chromium [\d.]+, .+\)", ready)
+    assert 0 < float(found[1]) < settings.boot_s
+    assert asked.split(maxsplit=1) == ["0", "requests to other servers"]
+    # A page that fails is a build that failed.
+    assert cli.main([*build, "http://127.0.0.1:9/none.gguf"]) == 1
+    assert "error [NetworkError]" in capsys.readouterr().err

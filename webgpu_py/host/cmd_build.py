@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from webgpu_py.host.cli import add_adapter_argument, browser_settings
 from webgpu_py.host.demo_model import ensure_demo_model
 from webgpu_py.host.fetch import say
 from webgpu_py.host.site import Site, build_site
+from webgpu_py.host.site_check import visit
 
 GROUPS = {"app-": "page and worker", "python-": "Python", "model-": "model"}
 
@@ -29,13 +31,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="bundled",
         help="where Python comes from: files in the folder (default) or the public CDN",
     )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="open the result in headless Chromium and print the time until it is ready",
+    )
+    add_adapter_argument(parser)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Build and print what it weighs."""
+    """Build and print what it weighs, and on demand how soon it is ready."""
     site = build_site(options.out, _model(options.model), bundled=options.pyodide == "bundled")
     for line in report(site):
         print(line)
+    if options.check:
+        seen = visit(site.folder, browser_settings(options))
+        on = f"{seen.browser}, {seen.adapter}" if seen.adapter else seen.browser
+        print(f"{seen.seconds:>13.1f} s      until ready on loopback ({on})")
+        print(f"{len(seen.outside):>13} requests to other servers")
     say(f"to look at it: python3 -m http.server --bind 127.0.0.1 -d {site.folder}")
     return 0
 
