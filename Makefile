@@ -3,15 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 SETUP := $(BIN)/python -m webgpu_py.host.setup
 
-.PHONY: setup demo serve test test-all soak fuzz bench lint native docs npm clean
+.PHONY: setup fetch demo serve test test-all soak fuzz bench lint native docs npm clean
 
 ## setup (default): .venv with the webgpu-py command
 setup:
 	@$(PYTHON) -I webgpu_py/host/venv.py
 
-## demo: the main job on a real model in headless Chromium, with a screenshot
-demo: setup
+## fetch: a browser, Pyodide and the demo model
+fetch: setup
 	@$(SETUP) browser pyodide model
+
+## demo: the main job on a real model in headless Chromium, with a screenshot
+demo: fetch
 	@$(BIN)/python -m webgpu_py.host.demo
 
 ## serve: the same page for a person, on loopback
@@ -26,13 +29,13 @@ lint: setup
 	@$(BIN)/mypy
 
 ## test: lint, and every test that is not marked slow; at most 15 minutes on 2 cores
-test: lint
-	@$(SETUP) browser pyodide model
+test: setup
+	@$(MAKE) --no-print-directory --jobs=2 lint fetch
 	@$(BIN)/pytest -m "not slow"
 
 ## test-all: every test; at most an hour
-test-all: lint
-	@$(SETUP) browser pyodide model
+test-all: setup
+	@$(MAKE) --no-print-directory --jobs=2 lint fetch
 	@$(BIN)/pytest
 
 ## soak: 200 loads, 2,000 answers and 10,000 runs in one page; what lives before and after
@@ -45,8 +48,7 @@ fuzz: setup
 	@$(BIN)/pytest tests/hostile/test_fuzz.py --fuzz-seconds 60
 
 ## bench: us beside other libraries on this machine's GPU, else its software adapter; the report
-bench: setup
-	@$(SETUP) browser pyodide model
+bench: fetch
 	@$(BIN)/python -m bench.run
 	@$(BIN)/python -m bench.report
 
