@@ -6,6 +6,7 @@ Python; `SessionGenerator` is its plain twin for the NumPy and native devices.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -235,6 +236,8 @@ class SessionGenerator:
         self.blob, self.offsets = table
         self.vocab_size = len(self.offsets) - 1
         self.cached: list[int] = []
+        self.turn = asyncio.Lock()
+        """Held for a step, so that answers may be read side by side, or be left half read."""
 
     def start(self, prompt: Sequence[int], options: GenerationOptions) -> SessionRequest:
         """See Generator."""
@@ -247,15 +250,15 @@ class SessionGenerator:
         """What a token shows."""
         return self.blob[self.offsets[token] : self.offsets[token + 1]]
 
-    def reuse(self, prompt: list[int]) -> int:
-        """Rows of the cache that serve this prompt; the others count as unwritten."""
+    def fresh(self, tokens: list[int]) -> list[int]:
+        """The tokens that no row of the cache serves; rows that serve none count as unwritten."""
         same = 0
-        for a, b in zip(self.cached, prompt[:-1], strict=False):
+        for a, b in zip(self.cached, tokens[:-1], strict=False):
             if a != b:
                 break
             same += 1
         del self.cached[same:]
-        return same
+        return tokens[same:]
 
 
 class SessionRequest:
@@ -290,12 +293,13 @@ class SessionRequest:
         for token, value in options.logit_bias.items():
             bias[token] = value
         started = time.perf_counter()
-        first = 0.0
-        fresh = prompt[g.reuse(prompt) :]
+        first, computed = 0.0, 0
         delivered: list[int] = []
-        ids = fresh
         while not self._cancelled:
-            out = await self._step(ids, counts, bias)
+            async with g.turn:
+                fresh = g.fresh([*prompt, *delivered])
+                out = await self._step(fresh, counts, bias)
+            computed = computed or len(fresh)
             token = int(out["token"][0])
             counts[token] += 1
             first = first or time.perf_counter()
@@ -312,7 +316,6 @@ class SessionRequest:
             yield Piece([token], piece, [float(out["logprob"][0])], self._top(out["logits"]))
             if self.finish_reason:
                 break
-            ids = [token]
         if self._cancelled:
             self.finish_reason = "cancelled"
         if self.finish_reason == "stop" and (rest := text.flush()):
@@ -320,7 +323,7 @@ class SessionRequest:
         spent = max(time.perf_counter() - first, 1e-6)
         self.timings = {
             "first_token_ms": 1e3 * (first - started),
-            "prefill_tps": len(fresh) / max(first - started, 1e-6),
+            "prefill_tps": computed / max(first - started, 1e-6),
             "decode_tps": (len(delivered) - 1) / spent if len(delivered) > 1 else 0.0,
         }
 

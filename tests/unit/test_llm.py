@@ -145,6 +145,30 @@ def test_chat_goes_through_the_models_template_and_a_missing_one_is_named():
     assert len(stream.tokens) == 2
 
 
+def test_answers_side_by_side_and_left_half_read_are_as_each_alone():
+    prompts = [PROMPT, PROMPT + " and more", "Another"]
+
+    async def check():
+        llm = await loaded(tiny_gguf())
+        alone = []
+        for prompt in prompts:
+            stream = llm.generate(prompt, max_tokens=5)
+            await stream.text()
+            alone.append(stream.tokens)
+        streams = [llm.generate(prompt, max_tokens=5) for prompt in prompts]
+        await asyncio.gather(*(stream.text() for stream in streams))
+        assert [stream.tokens for stream in streams] == alone
+        for prompt, tokens in zip(prompts, alone, strict=True):
+            async for _ in llm.generate(PROMPT, max_tokens=5).pieces():
+                break
+            stream = llm.generate(prompt, max_tokens=5)
+            await stream.text()
+            assert stream.tokens == tokens
+        llm.close()
+
+    run(check())
+
+
 def test_what_a_chat_takes_of_messages_and_variables():
     """Parts of text, calls of tools, the template's own names; what is no text is named."""
 
