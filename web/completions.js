@@ -17,7 +17,7 @@ export function completions(llm) {
     async create(request, { signal } = {}) {
       const stop = new AbortController();
       const signals = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
-      const stream = llm.chat(request.messages.map(known), { signal: signals, ...engineOptions(request) });
+      const stream = llm.chat((request.messages ?? []).map(known), { signal: signals, ...engineOptions(request) });
       const head = { id: `chatcmpl-${crypto.randomUUID()}`, created: Math.floor(Date.now() / 1000), model: llm.name };
       // As OpenAI's client has it: `controller` ends the iteration, and not with an error.
       return request.stream ? Object.assign(chunks(stream, head, request, stop.signal), { controller: stop }) : whole(stream, head, request);
