@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
@@ -97,9 +98,14 @@ async def request_device(kind: DeviceKind = "browser", **options: Any) -> Device
     A browser's GPU is tested once: see `webgpu_py.self_test`.
 
     Errors: NoWebGPU, InsecureContext, NoAdapter, VersionMismatch, WrongNumbers; FeatureMissing
-    for another kind.
+    for another kind, or for `browser` outside of one.
     """
     if kind == "browser":
+        if sys.platform != "emscripten":
+            raise FeatureMissing(
+                "this Python does not run in a browser; use request_device('native') for this "
+                "machine's GPU, 'cpu' for NumPy, or the command webgpu-py, which starts a browser"
+            )
         from .bridge import BrowserBridge
         from .self_test import check_numbers
 

@@ -212,4 +212,6 @@ def _port(value: dict[str, Any]) -> str:
 
 
 def _plan(memory: dict[str, Any]) -> str:
-    return ", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in memory.items())
+    """`buffers` is a count; what else is a number is bytes."""
+    told = [f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in memory.items()]
+    return f"{', '.join(told)} bytes"

@@ -75,9 +75,7 @@ class NativeBridge:
         try:
             import wgpu
         except ImportError:
-            raise FeatureMissing(
-                "the native device needs wgpu-py: pip install 'webgpu-py[native]'"
-            ) from None
+            raise FeatureMissing("the native device needs wgpu-py: pip install wgpu") from None
         try:
             adapter = await wgpu.gpu.request_adapter_async(power_preference=power_preference)
         except RuntimeError as error:

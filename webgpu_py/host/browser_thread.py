@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -46,7 +47,7 @@ class BrowserThread:
             from playwright.async_api import async_playwright
         except ImportError as error:
             raise NoAdapter(
-                "driving a browser needs Playwright: pip install 'webgpu-py[browser]'"
+                f"driving a browser needs Playwright: {sys.executable} -m pip install playwright"
             ) from error
 
         async def begin() -> None:

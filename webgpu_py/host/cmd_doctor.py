@@ -45,7 +45,9 @@ def main(options: argparse.Namespace) -> int:
             report[name] = check(settings)
         except WebGPUPyError as error:
             problem = error
-            report["advice"] = [ADVICE[error.code]] if error.code in ADVICE else []
+            # Where no browser starts, the message itself says how to get one.
+            told = {} if name == "browser" else ADVICE
+            report["advice"] = [told.get(error.code, str(error))]
             break
     if problem is None:
         page = report["page"]

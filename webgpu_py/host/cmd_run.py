@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from webgpu_py.commands import run_program, shared_device
+from webgpu_py.errors import FormatError
 from webgpu_py.host.cli import add_device_arguments, browser_settings
 from webgpu_py.sources import FileSource
 
@@ -29,8 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Exit status 0; errors are raised."""
-    with np.load(args.inputs, allow_pickle=False) as arrays:
-        inputs = {name: arrays[name] for name in arrays.files}
+    inputs = _arrays(args.inputs)
     external = sorted(args.model.parent.glob("*.ptd"))
     if args.device == "browser":
         found = _in_browser(args, external, inputs)
@@ -38,6 +39,19 @@ def main(args: argparse.Namespace) -> int:
         found = asyncio.run(_on_host(args, external, inputs))
     np.savez(args.outputs, **found)  # type: ignore[arg-type]
     return 0
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with zipfile.ZipFile(path):
+            pass
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (ValueError, zipfile.BadZipFile) as error:
+        raise FormatError(
+            f"{path}: {error}; inputs are a .npz file of plain arrays, as "
+            "numpy.savez(path, arg0=first, arg1=second) writes it"
+        ) from error
 
 
 async def _on_host(

@@ -206,6 +206,6 @@ def _tiktoken(pattern: str, ranks: dict[bytes, int]) -> Any:
         tiktoken = import_module("tiktoken")
     except ImportError as error:
         raise FeatureMissing(
-            "byte-level BPE needs tiktoken, which is not installed — pip install 'webgpu-py[llm]'"
+            "byte-level BPE needs tiktoken, which is not installed — pip install tiktoken"
         ) from error
     return tiktoken.Encoding("webgpu_py", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})

@@ -39,7 +39,7 @@ class ChatTemplate:
             sandbox = import_module("webgpu_py.tokenizer.sandbox")
         except ImportError as error:
             raise FeatureMissing(
-                "chat templates need jinja2, which is not installed — pip install 'webgpu-py[llm]'"
+                "chat templates need jinja2, which is not installed — pip install jinja2"
             ) from error
         self._budget = import_module("webgpu_py.tokenizer.budget")
         _check_source(source)
