@@ -1,4 +1,4 @@
-"""BENCHMARKS.md and its plots from the newest result of each adapter: `python -m bench.report`.
+"""BENCHMARKS.md, its plots and the README's numbers from the newest result of each adapter.
 
 Every number in them is read from `bench/results`; nothing is measured here.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.plots import Points, log_plot
+from bench.readme import first_screen
 from bench.results import Result, Row, has_f16, newest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,13 +62,25 @@ def _heading(result: Result) -> str:
         f"{data['machine']}; {named}{', software' if adapter['software'] else ''}, "
         f"{'with' if f16 else 'without'} shader-f16; {versions}; {data['date']}.",
     ]
+    left_out = data.get("left_out")
     limits = data.get("limits")
     if limits:
         lines.append(
             f"Copy kernel of {limits['copy_nbytes'] >> 20} MiB: {limits['copy_gbps']:.3g} GB/s; "
             f"multiply-adds: {limits['fma_gflops']:.3g} GFLOP/s."
         )
+    if left_out:
+        lines.append(f"Left out for want of time: {_grouped(left_out)}.")
     return "\n".join(lines) + "\n"
+
+
+def _grouped(cases: Iterable[str]) -> str:
+    """Names of cases, those that differ in their size alone as one."""
+    sizes: dict[str, list[str]] = {}
+    for case in cases:
+        stem = case.rstrip("0123456789")
+        sizes.setdefault(stem, []).append(case.removeprefix(stem))
+    return ", ".join(s + "|".join(sorted(found, key=len)) for s, found in sizes.items())
 
 
 # -- kernels
@@ -278,7 +291,9 @@ def _plots(result: Result) -> dict[str, str]:
 
 def main() -> int:
     """Write the report; the exit status."""
-    for path, text in report(newest()).items():
+    results = newest()
+    readme = first_screen((ROOT / "README.md").read_text(encoding="utf-8"), results)
+    for path, text in {**report(results), "README.md": readme}.items():
         target = ROOT / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")

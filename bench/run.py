@@ -1,7 +1,8 @@
 """Measure this package and its peers in one browser session: `python -m bench.run --suite kernels`.
 
-Rows come as they are measured; the whole goes to `bench/results/<date>-<adapter>.json`, or where
-`--out` says. `--only` takes globs of case names, `--quick` one round of few samples.
+Rows come as they are measured; after each suite, which has a page of its own, the whole goes to
+`bench/results/<date>-<adapter>.json`, or where `--out` says. `--only` takes globs of case names,
+`--quick` one round of few samples. A suite begins no case after its time, and names those left out.
 """
 
 from __future__ import annotations
@@ -23,11 +24,17 @@ from urllib.parse import urlencode
 from bench.results import RESULTS, SUITES, file_name
 from bench.serving import site_mounts
 from bench.site import CASE, site_row
+from webgpu_py.errors import WebGPUPyError
 from webgpu_py.host.browser import Settings, has_gpu
 from webgpu_py.host.browser_thread import BrowserThread
 from webgpu_py.host.fetch import say
 from webgpu_py.host.server import Server
 
+# After so many seconds a suite begins no further case, to keep to 25 minutes. Kernels come last, as
+# any of their cases can be left out. A model of 1B parameters is for a GPU.
+SECONDS = {"overhead": 120.0, "model": 240.0, "llama1b": 300.0, "kernels": 720.0}
+SOFTWARE_SECONDS = {**SECONDS, "llama1b": 0.0}
+LONGEST_CASE_S = 300.0
 # Chromium rounds timestamps to 100 us unless told otherwise.
 FLAGS = ("--disable-dawn-features=timestamp_quantization",)
 # Dawn withholds shader-f16 from NVIDIA's Vulkan driver unless told otherwise.
@@ -58,6 +65,10 @@ def measure(settings: Settings, query: dict[str, str], timeout_s: float) -> dict
     done = threading.Event()
     found: dict[str, Any] = {}
 
+    def failed(reason: str) -> None:
+        found["error"] = reason
+        done.set()
+
     def told(path: str, body: bytes) -> None:
         if path == "/__log":
             say(body.decode())
@@ -74,6 +85,7 @@ def measure(settings: Settings, query: dict[str, str], timeout_s: float) -> dict
 
         async def open_page() -> None:
             page.on("pageerror", lambda e: say(f"page: {e}"))
+            page.on("crash", lambda _: failed("its process ended; was there memory enough?"))
             page.on("console", lambda m: say(f"page: {m.text}") if m.type == "error" else None)
             await page.goto(f"{server.url}/index.html?{urlencode(query)}")
 
@@ -98,8 +110,11 @@ def merged(path: Path, result: dict[str, Any]) -> dict[str, Any]:
     kept = [r for r in before["rows"] if (r["suite"], r["case"]) not in new]
     done = {r["case"] for r in [*kept, *result["rows"]]}
     waiting = [*before["left_out"], *result["left_out"]]
+    # The kernels' shares are of the limits that were measured beside them.
+    limits = result if any(r["suite"] == "kernels" for r in result["rows"]) else before
     return {
         **result,
+        "limits": limits["limits"],
         "versions": {**before["versions"], **result["versions"]},
         "rows": [*kept, *result["rows"]],
         "left_out": sorted({case for case in waiting if case not in done}),
@@ -115,8 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--adapter", choices=("auto", "software", "hardware"), default="auto")
     parser.add_argument("--f16", action="store_true", help="shader-f16 on NVIDIA under Linux too")
     parser.add_argument("--machine", default=machine_name())
-    parser.add_argument("--seconds", type=float, help="begin no case after so long")
-    parser.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS")
+    parser.add_argument("--seconds", type=float, help="of each suite; by default as SECONDS says")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
     adapter = given.adapter
@@ -128,24 +142,31 @@ def main(arguments: list[str] | None = None) -> int:
     settings = replace(Settings(), adapter=adapter, extra_flags=flags)
     query = {"machine": given.machine, "only": given.only}
     query["date"] = datetime.date.today().isoformat()
-    if given.suite:
-        query["suite"] = ",".join(given.suite)
-    if given.seconds:
-        query["seconds"] = str(given.seconds)
     if given.quick:
         query["quick"] = "1"
-    suites = given.suite or SUITES
-    wanted = "overhead" in suites and any(fnmatch(CASE, g) for g in given.only.split(","))
-    site = [site_row(settings)] if wanted else []
-    result = measure(settings, query, given.timeout)
-    result["rows"] += site
-    path = given.out or RESULTS / file_name(result)
+    times = SECONDS if adapter == "hardware" else SOFTWARE_SECONDS
+    status = 0
+    for suite in given.suite or times:
+        seconds = times[suite] if given.seconds is None else given.seconds
+        asked = {**query, "suite": suite, "seconds": str(seconds)}
+        try:
+            result = measure(settings, asked, seconds + LONGEST_CASE_S)
+            if suite == "overhead" and any(fnmatch(CASE, g) for g in given.only.split(",")):
+                result["rows"].append(site_row(settings))
+        except (RuntimeError, WebGPUPyError) as error:
+            say(f"{suite}: not measured: {error}")
+            status = 1
+            continue
+        _keep(given.out or RESULTS / file_name(result), result, suite)
+    return status
+
+
+def _keep(path: Path, result: dict[str, Any], suite: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(merged(path, result), indent=1) + "\n")
-    say(f"{len(result['rows'])} rows in {path}")
+    say(f"{suite}: {len(result['rows'])} rows in {path}")
     if result["left_out"]:
         say(f"left out for want of time: {','.join(result['left_out'])}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from bench.plots import log_plot
+from bench.readme import first_screen
 from bench.report import report
-from bench.results import RESULTS, ROW_FIELDS, check, file_name, newest
+from bench.results import RESULTS, ROW_FIELDS, SUITES, check, file_name, newest
+from bench.run import SECONDS, SOFTWARE_SECONDS, merged
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(RESULTS.glob("*.json"))
@@ -43,6 +45,26 @@ def stored(folder, *results):
 def test_benchmarks_md_and_its_plots_are_what_the_results_say():
     for path, text in report(newest()).items():
         assert (ROOT / path).read_text() == text, f"{path}: run `python -m bench.report`"
+
+
+def test_the_readme_shows_what_the_results_say():
+    text = (ROOT / "README.md").read_text()
+    assert first_screen(text, newest()) == text, "run `python -m bench.report`"
+
+
+def test_the_readme_names_the_fastest_peer(tmp_path):
+    cases = ("smollm2/decode/128", "llama1b/decode/128", "llama1b/first_token/1024")
+    rows = [
+        a_row(c, 2.0, peer_ms, peer=peer, ours_per_s=12345.6)
+        for c in cases
+        for peer, peer_ms in [("slow", 9.0), ("fast", 5.0)]
+    ]
+    found = stored(tmp_path, a_result(rows, description="NVIDIA H200"))
+    text = first_screen((ROOT / "README.md").read_text(), found)
+    assert "| 12,300 tokens/s, 2.5 times fast in the same session |" in text
+    assert "| 12,300 tokens/s, 2.5 times; 12,300 tokens/s, 2.5 times |" in text
+    with pytest.raises(ValueError, match="must have one"):
+        first_screen("# A README", found)
 
 
 def test_no_plot_is_left_over():
@@ -128,6 +150,37 @@ def test_tables_show_time_ratio_and_share_against_the_fastest_peer(tmp_path):
     assert f"2.00× of 1 (least 2.00×) at size 1, {mean:.2f}× of 2 (least 0.50×)" in text
     assert "A machine; Some GPU, without shader-f16; browser Chrome/1, webgpu_py 0.1.0" in text
     assert list(files) == ["docs/benchmarks/some-gpu-rows.svg", "BENCHMARKS.md"]
+
+
+def test_cases_left_out_are_named_once_a_shape(tmp_path):
+    cases = ["linear_q4/64x64/m16", "linear_q4/64x64/m128", "llama1b/load", "llama1b/decode/8"]
+    data = a_result([]) | {"left_out": cases}
+    text = report(stored(tmp_path, data))["BENCHMARKS.md"]
+    named = "linear_q4/64x64/m16|128, llama1b/load, llama1b/decode/8"
+    assert f"Left out for want of time: {named}." in text
+
+
+def test_a_suite_of_the_same_day_keeps_the_others_rows_and_the_kernels_limits(tmp_path):
+    path = tmp_path / "file.json"
+    kernel, other = a_row("linear_q4/64x64/m1", 1.0, 2.0), a_row("linear_q4/64x64/m16", 1.0, 2.0)
+    load = a_row("smollm2/load", 3.0, 6.0, suite="model")
+    first = a_result([kernel]) | {"limits": 1, "left_out": [other["case"], "smollm2/load"]}
+    path.write_text(json.dumps(first))
+    second = a_result([load]) | {"limits": 2, "left_out": ["smollm2/decode/128"]}
+    both = merged(path, second)
+    assert both["rows"] == [kernel, load]
+    assert both["limits"] == 1
+    assert both["left_out"] == [other["case"], "smollm2/decode/128"]
+    path.write_text(json.dumps(both))
+    third = merged(path, a_result([other]) | {"limits": 3, "left_out": []})
+    assert third["rows"] == [kernel, load, other]
+    assert (third["limits"], third["left_out"]) == (3, ["smollm2/decode/128"])
+
+
+def test_the_suites_of_a_software_adapter_keep_to_25_minutes():
+    assert set(SECONDS) == set(SOFTWARE_SECONDS) == set(SUITES)
+    assert sum(SOFTWARE_SECONDS.values()) <= 20 * 60
+    assert list(SECONDS)[-1] == "kernels"
 
 
 def test_equal_factors_are_equal_distances_in_a_plot():

@@ -1,0 +1,57 @@
+"""The measured numbers on the README's first screen, from the results of one adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.results import Result, Row
+
+ADAPTER = "nvidia-h200"
+
+
+def first_screen(text: str, results: Sequence[Result]) -> str:
+    """`text` of the README, its rows about models as the newest result of `ADAPTER` has them.
+
+    Raises:
+        ValueError: there is no such result, it lacks a case, or the README has no such row.
+    """
+    found = next((r for r in results if r.adapter == ADAPTER), None)
+    if found is None:
+        raise ValueError(f"there is no result of {ADAPTER}")
+    lines = text.splitlines(keepends=True)
+    for row in _rows(found):
+        label = row.split("|")[1]
+        at = [i for i, line in enumerate(lines) if line.startswith(f"|{label}|")]
+        if len(at) != 1:
+            raise ValueError(f"the README has {len(at)} rows of{label}, must have one")
+        lines[at[0]] = f"{row}\n"
+    return "".join(lines)
+
+
+def _rows(result: Result) -> list[str]:
+    small = _fastest(result, "smollm2/decode/128")
+    large, prompt = (_fastest(result, f"llama1b/{c}") for c in ("decode/128", "first_token/1024"))
+    beside = f"{small['peer']} in the same session"
+    source = "[BENCHMARKS.md](BENCHMARKS.md)"
+    return [
+        "| SmolLM2-135M on an NVIDIA H200, decode at context 128 "
+        f"| {_rate(small)}, {_times(small)} {beside} | {source} |",
+        "| a model of Llama-3.2-1B's shape there, decode at context 128; a prompt of 1024 | "
+        f"{_rate(large)}, {_times(large)}; {_rate(prompt)}, {_times(prompt)} | {source} |",
+    ]
+
+
+def _fastest(result: Result, case: str) -> Row:
+    rows = [r for r in result.rows if r["case"] == case and r["ratio"]]
+    if not rows:
+        raise ValueError(f"{result.path.name} has no {case} beside a peer")
+    return min(rows, key=lambda r: float(r["ratio"]))
+
+
+def _rate(row: Row) -> str:
+    rounded = float(f"{row['ours_per_s']:.3g}")
+    return f"{rounded:,.0f} tokens/s"
+
+
+def _times(row: Row) -> str:
+    return f"{row['ratio']:.1f} times"
