@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import inspect
 import json
 import traceback
 from collections.abc import Callable, Sequence
@@ -114,7 +115,7 @@ class Service:
             if self._opened is None:
                 raise FormatError(f"{method}: no file is open; open one first")
             found = getattr(self._opened, method, None)
-            if found is None or method.startswith("_"):
+            if method.startswith("_") or not inspect.iscoroutinefunction(found):
                 raise FormatError(f"{method}: not for a {self._opened.kind}")
             return await found(args, call)
 

@@ -313,10 +313,9 @@ def test_a_program_runs_on_arrays(real):
     assert found["code"] == "ShapeError"
     assert found["memory"]["gpu"]["total"] > 0 and found["memory"]["wasm_nbytes"] > 1e6
     names = [e["event"] for e in found["heard"]]
-    # The device may have been tested before it was opened.
-    after = names[names.index("device.opened") + 1 :]
-    made = ["pipelines.compiled", "weights.prepacked", "session.built"]
-    assert after == [*made, "session.ran"] and found["loud"] == []
+    # The device may have been tested before it was opened, with kernels of this program.
+    after = [n for n in names[names.index("device.opened") + 1 :] if n != "pipelines.compiled"]
+    assert after == ["weights.prepacked", "session.built", "session.ran"] and found["loud"] == []
     assert names[:2] == ["download.started", "download.ended"]
     for event in found["heard"]:
         assert set(event["facts"]) == set(EVENTS[event["event"]]) and event["time"] > 1.7e12

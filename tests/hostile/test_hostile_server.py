@@ -6,11 +6,12 @@ import socket
 import threading
 import time
 import tracemalloc
+from urllib.error import URLError
 
 import pytest
 
 from webgpu_py.errors import FormatError, NetworkError
-from webgpu_py.http_source import open_http
+from webgpu_py.http_source import _http_only, open_http
 
 OK = b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-0/100\r\n"
 FOUND = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: "
@@ -51,6 +52,14 @@ def harmful():
 
         threading.Thread(target=serve, daemon=True).start()
         yield answering
+
+
+@pytest.mark.parametrize("address", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,GGUF"])
+def test_nothing_but_http_is_ever_opened(address):
+    with pytest.raises(URLError, match="unknown url type"):
+        _http_only().open(address, timeout=5)
+    with pytest.raises(NetworkError, match="begins with http:// or https://"):
+        asyncio.run(open_http(address))
 
 
 @pytest.mark.parametrize("name", ANSWERS)

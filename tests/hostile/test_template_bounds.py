@@ -124,6 +124,12 @@ def test_a_stopped_template_says_where_and_why():
         ChatTemplate(ENDLESS["recursive macro"]).render(MESSAGES)
 
 
+@pytest.mark.parametrize("name", ["deep negation", "deep attributes", "deep sums"])
+def test_a_long_expression_is_refused_before_a_tree_is_made_of_it(name):
+    with pytest.raises(FormatError, match=r"line 1: an expression of more than \d+ words"):
+        ChatTemplate(ENDLESS[name])
+
+
 def test_a_stopped_template_can_be_used_again():
     template = ChatTemplate("{% if spin %}" + forever("") + "{% endif %}fine")
     with pytest.raises(LimitExceeded):

@@ -33,6 +33,14 @@ def call(service, method, **args):
     return _decoded(*asyncio.run(ask()))
 
 
+@pytest.mark.parametrize("method", ["_port", "__init__", "_session", "kind", "description", "none"])
+def test_a_message_calls_no_more_than_what_is_meant_for_pages(service, method):
+    assert "result" in call(service, "build", steps=STEPS, device="cpu")
+    answer = call(service, method, name="x", value=1)
+    assert answer["error"]["code"] == "FormatError"
+    assert answer["error"]["message"] == f"{method}: not for a graph"
+
+
 @pytest.fixture
 def service():
     return Service()
