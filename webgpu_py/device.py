@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
-from .bridge import Bridge
 from .errors import DeviceLost, FeatureMissing
 from .events import since, tell
+from .graph.bridge import Bridge
 from .graph.limits import Limits
 from .graph.plan import PipelineKey, PipelineSpec
 

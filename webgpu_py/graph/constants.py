@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..errors import DtypeError, FormatError
+from .bridge import Bridge
 from .values import Constant
-
-if TYPE_CHECKING:
-    from ..bridge import Bridge
 
 BLOCK_NBYTES = 4 << 20
 """Most bytes of a weight that pass through Python's heap at once."""
