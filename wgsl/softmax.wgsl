@@ -1,4 +1,4 @@
-//! lib: grid
+//! lib: grid, nan
 // Softmax along one dimension: a line of elements `inner` apart per group of lanes. Each lane keeps a
 // running maximum and the sum of exponentials below it; lanes merge, then write.
 
@@ -18,7 +18,8 @@ override lanes: u32 = 1u;
 var<workgroup> most: array<f32, wg_size>;
 var<workgroup> sums: array<f32, wg_size>;
 
-const LOWEST: f32 = -3.4e38;
+// The lowest number there is: masks are made of it.
+const LOWEST: f32 = -0x1.fffffep+127f;
 
 @compute @workgroup_size(wg_size)
 fn main(
@@ -56,10 +57,15 @@ fn main(
     let first = local - lane;
     let total = sums[first];
     let top = most[first];
+    // Of a row without a number, or with a NaN. A log() may have no answer for these of its own.
+    let lost = total == 0.0 || is_nan(vec4<f32>(total)).x;
+    // A constant NaN does not compile.
+    var nan = 0x7fc00000u;
+    let log_total = select(log(total), bitcast<f32>(nan), lost);
     if (live) {
         for (var i = lane; i < params.size; i += lanes) {
             let v = x[base + i * params.inner] - top;
-            y[base + i * params.inner] = select(exp(v) / total, v - log(total), logarithm);
+            y[base + i * params.inner] = select(exp(v) / total, v - log_total, logarithm);
         }
     }
 }

@@ -20,6 +20,23 @@ def case(op, x, dim, limits=None):
     return OpCase(op, [In("x", x), dim, False], [want], limits=limits, atol=1e-6, rtol=1e-5)
 
 
+def masked_cases():
+    """Rows that a mask left little of, made of the lowest number there is or of -infinity."""
+    lowest, inf, nan = np.finfo(np.float32).min, np.inf, np.nan
+    x = np.array(
+        [[lowest] * 3, [-inf] * 3, [0, -inf, lowest], [lowest, -inf, lowest], [nan, 0, 1]],
+        np.float32,
+    )
+    p = np.array([[1 / 3] * 3, [nan] * 3, [1, 0, 0], [0.5, 0, 0.5], [nan] * 3])
+    with np.errstate(divide="ignore"):
+        logs = np.log(p)
+    logs[2, 2] = lowest
+    return [
+        OpCase(SOFTMAX, [In("x", x), -1, False], [p]),
+        OpCase(LOG, [In("x", x), -1, False], [logs]),
+    ]
+
+
 def live_case(op):
     def step(a, b):
         x = distinct((a, b, 3), a + b, -4, 4)
@@ -41,6 +58,7 @@ CASES = [
         case(LOG, distinct((5, 70), 3), 1, {"max_compute_invocations_per_workgroup": w})
         for w in (1, 32, 128)
     ),
+    *masked_cases(),
     live_case(SOFTMAX),
     live_case(LOG),
 ]
