@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,6 @@ from .window import Pair, Window, convolve, convolve_transposed, pair
 
 FEW_CHANNELS = 4
 """With at most so many output channels a group, a tile's rows would be mostly empty."""
-
-MOST = 3.4028234e38
 
 
 @operator(
@@ -59,10 +58,7 @@ class Convolution(Operator):
         if names[-1] != "output_max" or all(call.is_null(n) for n in names):
             return None
         low, high = (None if call.is_null(n) else call.float(n) for n in names)
-        return (
-            max(-MOST, -MOST if low is None else low),
-            min(MOST, MOST if high is None else high),
-        )
+        return -inf if low is None else low, inf if high is None else high
 
     def infer(self, call: Call) -> Sequence[TensorSpec]:
         x, weight = call.tensor("x", "float32"), call.tensor("weight", "float32")
