@@ -173,6 +173,9 @@ class Request {
 
   cancel() {
     this.cancelled = true;
+    this.finishReason ||= 'cancelled';
+    // Whoever left the answer half read does not come back for the end of it, and the next one waits for that.
+    this.iterator.return().catch(() => {});
   }
 
   next() {
