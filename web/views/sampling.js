@@ -26,7 +26,7 @@ export class Sampling {
       el('label', { class: 'field' }, el('span', {}, 'Instructions for the model'),
         el('textarea', { name: 'system', rows: 2, placeholder: 'You are a helpful assistant.' }, this.values.system)),
       NUMBERS.map((n) => this.#slider(n)),
-      el('label', { class: 'field' }, el('span', {}, 'Seed'), el('input', { name: 'seed', inputmode: 'numeric', pattern: '[0-9]*', placeholder: 'another one each time', value: this.values.seed })),
+      el('label', { class: 'field' }, el('span', {}, 'Seed'), el('input', { name: 'seed', inputmode: 'numeric', pattern: '[0-9]*', maxlength: 15, placeholder: 'another one each time', value: this.values.seed })),
       el('div', { class: 'row' }, el('button', { type: 'submit', class: 'primary' }, 'Done'),
         el('button', { type: 'button', class: 'quiet', onclick: () => this.#reset() }, 'Back to the defaults')));
     this.dialog.replaceChildren(el('header', {}, el('h2', { id: 'sampling-title' }, 'Sampling'), closeButton(this.dialog)), form);
@@ -77,7 +77,8 @@ function saved() {
 
 /** @param {Record<string, any>} given by storage or address @returns {Record<string, any>} what of it makes sense */
 function checked(given) {
-  const inside = NUMBERS.filter((n) => given[n.name] !== undefined && given[n.name] >= n.min && given[n.name] <= n.max);
-  const texts = [...(typeof given.system === 'string' ? ['system'] : []), ...(/^\d+$/.test(given.seed) ? ['seed'] : [])];
+  const whole = (/** @type {typeof NUMBERS[0]} */ { name, step }) => step !== 1 || Number.isInteger(Number(given[name]));
+  const inside = NUMBERS.filter((n) => given[n.name] !== undefined && given[n.name] >= n.min && given[n.name] <= n.max && whole(n));
+  const texts = [...(typeof given.system === 'string' ? ['system'] : []), ...(/^\d{1,15}$/.test(given.seed) ? ['seed'] : [])];
   return { ...Object.fromEntries(inside.map((n) => [n.name, Number(given[n.name])])), ...Object.fromEntries(texts.map((t) => [t, given[t]])) };
 }
