@@ -2,12 +2,17 @@
 
 import pytest
 
-from leaks.soak import check_flat, soaking  # noqa: F401
+from leaks.soak import check_flat, check_workers, soaking, visited  # noqa: F401
 
 
 @pytest.mark.slow
 def test_nothing_grows_in_a_minute(soaking):  # noqa: F811
     check_flat(soaking, {"loads": 20, "generations": 100, "runs": 1000})
+
+
+@pytest.mark.slow
+def test_workers_come_and_go(visited):  # noqa: F811
+    check_workers(visited, 3)
 
 
 async def together(url, prompts):
