@@ -51,6 +51,12 @@ def browser(gpu_browser):
 
 
 @pytest.fixture(scope="session")
+def gpu_packages():
+    """One worker serves the tests of operators and of language models: Pyodide starts once."""
+    return ("tiktoken", "regex", "jinja2")
+
+
+@pytest.fixture(scope="session")
 def gpu_mounts(gpu_mounts):
     return {**gpu_mounts, "/harness/": HARNESS}
 
