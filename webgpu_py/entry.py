@@ -6,14 +6,12 @@ anything that `transfer.pack` takes; `emit` sends JSON values ahead of it, such 
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 from collections.abc import Callable
 from typing import Any
 
 from webgpu_py import transfer
-from webgpu_py.device import request_device
 from webgpu_py.errors import FeatureMissing
 
 PACKAGE = "webgpu_py."
@@ -53,15 +51,3 @@ async def echo(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, A
     """Return `args`, to see that the way there and back works."""
     emit({"keys": list(args)})
     return args
-
-
-async def describe_device(args: dict[str, Any], emit: Callable[[Any], None]) -> dict[str, Any]:
-    """Open the browser's device and say what it is and what it granted."""
-    device = await request_device("browser")
-    found = {
-        "info": dict(device.info),
-        "features": sorted(device.features),
-        "limits": dataclasses.asdict(device.limits),
-    }
-    await device.close()
-    return found

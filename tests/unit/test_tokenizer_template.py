@@ -10,7 +10,7 @@ import pytest
 from webgpu_py.errors import DtypeError, FormatError
 from webgpu_py.formats.gguf import read_gguf
 from webgpu_py.sources import FileSource
-from webgpu_py.tokenizer.template import ChatTemplate, chat_template_source
+from webgpu_py.tokenizer.template import ChatTemplate
 
 GOLDENS = Path(__file__).parent / "goldens"
 MODEL = Path(__file__).parents[2] / ".cache" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -160,14 +160,3 @@ def test_variables_are_copies():
     message = {"role": "user", "content": "x"}
     render("{% set messages = 1 %}", [message])
     assert message == {"role": "user", "content": "x"}
-
-
-def test_template_in_a_config():
-    assert chat_template_source({}) is None
-    assert chat_template_source({"chat_template": "a"}) == "a"
-    named = [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]
-    assert chat_template_source({"chat_template": named}) == "d"
-    assert chat_template_source({"chat_template": named}, "tool_use") == "t"
-    assert chat_template_source({"chat_template": named[:1]}) == "t"
-    with pytest.raises(FormatError, match="unreadable chat_template"):
-        chat_template_source({"chat_template": [1]})

@@ -65,11 +65,6 @@ class PteTensor:
         """Bytes at most."""
         return self.numel * DTYPE_BYTES[self.dtype]
 
-    @property
-    def row_major(self) -> bool:
-        """Whether the stored order is the logical one."""
-        return self.dim_order == tuple(range(len(self.sizes)))
-
 
 @dataclass(frozen=True, slots=True)
 class IntIds:
@@ -173,7 +168,3 @@ class PteProgram:
             raise FormatError(
                 f"{self.source.name}: no method {name!r}; it has {', '.join(sorted(self.plans))}"
             ) from None
-
-    async def delegate_blob(self, delegate: Delegate) -> bytes:
-        """All bytes of a delegate's blob, read now."""
-        return await delegate.blob.read()

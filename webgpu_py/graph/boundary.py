@@ -55,16 +55,3 @@ def check_live(name: str, dims: tuple[int, ...], most: tuple[int, ...]) -> None:
 def from_device(data: bytes | memoryview, spec: TensorSpec) -> np.ndarray:
     """An own array of `spec` from device bytes (which may be padded)."""
     return np.frombuffer(data[: spec.nbytes], spec.dtype).reshape(spec.dims).copy()
-
-
-def to_host(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
-    """A device result in the dtype the host asked for: int32 widens to int64, float32 to half."""
-    if array.dtype == dtype:
-        return array
-    pair = (str(array.dtype), dtype)
-    if pair in {("int32", "int64"), ("float32", "float16")}:
-        return array.astype(dtype)
-    raise DtypeError(
-        f"output {name!r} is {array.dtype} on the device and {dtype} on the host; "
-        "allowed are equal dtypes, int32 to int64 and float32 to float16"
-    )

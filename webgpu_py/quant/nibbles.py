@@ -52,8 +52,3 @@ def unpack_nibbles(packed: U8, k: int, order: NibbleOrder = "even_low") -> U8:
     codes[..., 0::2] = even
     codes[..., 1::2] = odd[..., : k // 2]
     return codes
-
-
-def swap_nibbles(packed: U8) -> U8:
-    """The same codes in the other order: the two nibbles of every byte change places."""
-    return (packed << np.uint8(4)) | (packed >> np.uint8(4))

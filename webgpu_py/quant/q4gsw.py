@@ -166,14 +166,6 @@ def dequantize_rows(codes: U8, scales: F32, group_size: int) -> F32:
     return values
 
 
-def transpose_scales(scales: F32) -> F32:
-    """Row layout [N, G] to transposed [G, Npad4], zeros in the padding."""
-    n, groups = scales.shape
-    out = np.zeros((groups, -(-n // 4) * 4), np.float32)
-    out[:, :n] = scales.T
-    return out
-
-
 def row_blocks(n: int, k: int, elements: int = BLOCK_ELEMENTS) -> Iterator[slice]:
     """Slices that cover n rows of k elements, each at most `elements` (but at least one row)."""
     step = max(1, elements // k)

@@ -132,21 +132,6 @@ def _text_of(part: Any, at: int) -> str:
     return text
 
 
-def chat_template_source(config: Mapping[str, Any], name: str = "default") -> str | None:
-    """The template in a parsed `tokenizer_config.json`, None where there is none.
-
-    Some files hold several by name; without one of `name` the first is taken.
-    """
-    stored = config.get("chat_template")
-    if isinstance(stored, str) or stored is None:
-        return stored
-    try:
-        named = {str(entry["name"]): str(entry["template"]) for entry in stored}
-    except (TypeError, KeyError) as error:
-        raise FormatError(f"tokenizer_config.json: unreadable chat_template: {error!r}") from error
-    return named.get(name, next(iter(named.values()), None))
-
-
 def _check_source(source: str) -> None:
     """Refuse what would be too deep for the parser before it recurses into it."""
     if len(source) > MAX_SOURCE:
