@@ -72,7 +72,7 @@ CASES = [
         for d in ("float32", "int8")
     ),
     *(pad((3, 8), [1, 2], 0.0, d) for d in DTYPES),
-    *(pad((2, 4, 8), [1, 1, 2, 0], 3.0, d) for d in DTYPES),
+    *(pad((2, 4, 8), [1, 1, 2, 0], 3.0, d) for d in (*DTYPES, "uint32")),
     *(pad((2, 4, 8), [4, 4, 0, 1], -2, d) for d in DTYPES),
     *(pad((2, 3, 5), [-1, -1, 1, -2], 7, d) for d in DTYPES),
     *(pad((6,), [-5, 3], 1, d) for d in DTYPES),

@@ -12,7 +12,7 @@ from ..errors import DtypeError
 from ..graph.call import Call
 from ..graph.lowering import Lowering
 from ..graph.operator import Operator, operator
-from ..graph.values import TensorSpec
+from ..graph.values import TensorSpec, itemsize
 from .boxes import fill
 from .scalar_types import result_type
 
@@ -26,7 +26,7 @@ def value_bits(dtype: str, value: float) -> int:
             return int(np.float32(value).view(np.uint32))
     if dtype == "bool":
         return 0x01010101 * (value != 0)
-    return int(value) & 0xFFFFFFFF if dtype == "int32" else (int(value) & 0xFF) * 0x01010101
+    return int(value) & 0xFFFFFFFF if itemsize(dtype) == 4 else (int(value) & 0xFF) * 0x01010101
 
 
 class _Fill(Operator):
