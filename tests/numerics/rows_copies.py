@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from numerics.bound import BITS, EXACT, Row, Sample, share
 from numerics.rows_elementwise import pair_dims
-from numerics.values import ANY, DTYPES, anything, bits, dims, edge, ints, rng_of
+from numerics.values import ANY, DTYPES, STORED, anything, bits, dims, edge, ints, rng_of
 from ops.opcase import Const, In
 
 MOVES = "any bits of any dtype"
@@ -96,7 +96,7 @@ def split(draw, shape):
 
 
 def joined(draw, op):
-    shape, dtype = dims(draw, 1, numel=600), draw(st.sampled_from(DTYPES))
+    shape, dtype = dims(draw, 1, numel=600), draw(st.sampled_from(STORED))
     dim = a_dim(draw, shape)
     parts = []
     for n in range(draw(st.integers(1, 4))):
@@ -156,7 +156,7 @@ def prepacked(draw, op):
 
 
 def rows_joined(draw, op):
-    dtype = draw(st.sampled_from(("float32", "int32")))
+    dtype = draw(st.sampled_from(("float32", "int32", "uint32")))
     parts = [Const(bits(draw, (draw(st.integers(1, 4)), 64), dtype)) for _ in range(3)]
     return Sample([parts])
 
@@ -195,7 +195,7 @@ def priors(draw, op):
 
 
 def chosen(draw, op):
-    (a, b), dtype = pair_dims(draw), draw(st.sampled_from(DTYPES))
+    (a, b), dtype = pair_dims(draw), draw(st.sampled_from(STORED))
     condition = ints(draw, np.broadcast_shapes(a, b), "bool")
     return Sample(
         [In("c", condition), In("a", bits(draw, a, dtype)), In("b", bits(draw, b, dtype))]
