@@ -93,6 +93,14 @@ CASES = [
     special("aten.gelu.default", [50, -50, 1e6, -1e6, NAN], [50, 0, 1e6, 0, NAN]),
     special("aten.relu.default", [NAN, -INF, INF, -0.0], [NAN, 0, INF, 0]),
     special("aten.exp.default", [-200, 80, NAN], [0, math.exp(80), NAN]),
+    OpCase(
+        "aten.sigmoid.default",
+        [In("x", np.array([-17.5, -36.457233, -80, 40], np.float32))],
+        [[1 / (1 + math.exp(-float(v))) for v in np.float32([-17.5, -36.457233, -80, 40])]],
+        atol=0,
+        rtol=2e-5,
+    ),
+    special("aten.rsqrt.default", [0, -0.0, -1, INF, NAN], [INF, -INF, NAN, 0, NAN]),
     special("aten.hardswish.default", [3e38, -3e38, NAN, INF], [3e38, 0, NAN, INF]),
     *(
         OpCase("aten.pow.Tensor_Scalar", [In("x", np.array(x, np.float32)), y], [want])
