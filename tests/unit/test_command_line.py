@@ -62,6 +62,16 @@ def test_inspect_prints_a_program_line_by_line(capsys):
     assert unsupported == "  unsupported: none"
 
 
+def test_conformance_without_a_case_fails_and_says_why(tmp_path, capsys):
+    status = cli.main(["conformance", str(RECIPE), "--device", "cpu", "--only", "own/recipes"])
+    told = capsys.readouterr()
+    assert status == 1
+    assert told.out == "conformance: 0 passed, 0 failed, 0 errors, 0 missing\n"
+    assert "no case that matches own/recipes; a case is a folder with a manifest.json" in told.err
+    assert cli.main(["conformance", str(RECIPE), "--device", "cpu", "--only", "own/r*"]) == 0
+    assert capsys.readouterr().out.startswith("PASS own/recipe ")
+
+
 def test_the_doctor_without_playwright_advises_to_install_it(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "playwright.async_api", None)
     assert cli.main(["doctor", "--json"]) == 1

@@ -15,6 +15,7 @@ from webgpu_py.conformance import CaseResult, run_case
 from webgpu_py.errors import WebGPUPyError
 from webgpu_py.host.browser import Settings
 from webgpu_py.host.cli import add_device_arguments, browser_settings
+from webgpu_py.host.fetch import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,12 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Exit status: 0 when nothing failed, erred or (unless allowed) was missing."""
+    """Exit status: 0 when cases ran, and none failed, erred or (unless allowed) was missing."""
     cases = [
         manifest.parent
         for manifest in sorted(args.folder.rglob("manifest.json"))
         if not args.only or fnmatch(_name(manifest), args.only)
     ]
+    if not cases:
+        wanted = f" that matches {args.only}" if args.only else ""
+        say(f"{args.folder}: no case{wanted}; a case is a folder with a manifest.json")
     results = []
     for result in _results(cases, args):
         results.append(result)
