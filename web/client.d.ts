@@ -24,8 +24,8 @@ export interface Progress {
 
 export type EventName =
   | 'answer.ended' | 'answer.failed' | 'device.lost' | 'device.opened' | 'device.restarted' | 'download.ended' | 'download.failed'
-  | 'download.retried' | 'download.started' | 'model.loaded' | 'pipelines.compiled' | 'self_test.passed' | 'session.built'
-  | 'session.ran' | 'warning' | 'weights.prepacked';
+  | 'download.retried' | 'download.started' | 'download.warned' | 'model.loaded' | 'pipelines.compiled' | 'self_test.passed'
+  | 'session.built' | 'session.ran' | 'weights.prepacked';
 
 export type EventLevel = 'debug' | 'info' | 'warning';
 

@@ -32,12 +32,12 @@ EVENTS: dict[str, tuple[str, ...]] = {
     "download.failed": ("url", "code"),
     "download.retried": ("url", "why"),
     "download.started": ("url", "nbytes", "kept"),
+    "download.warned": ("message",),
     "model.loaded": ("architecture", "device", "load_ms", "gpu_nbytes"),
     "pipelines.compiled": ("count", "ms"),
     "self_test.passed": ("ms",),
     "session.built": ("nodes", "dispatches", "gpu_nbytes", "ms"),
     "session.ran": ("ms",),
-    "warning": ("message",),
     "weights.prepacked": ("nbytes", "ms"),
 }
 """Every event and its facts."""

@@ -263,7 +263,7 @@ def test_every_message_survives_the_structured_clone(scripted):
         const toPage = [{kind: 'ready', info: {}}, {kind: 'failed', error},
           {kind: 'progress', id: 0, progress}, {kind: 'warning', id: 1, message: 'x'},
           {kind: 'event', id: 1, event: {text: 'x'}},
-          {kind: 'happened', record: {event: 'warning', level: 'warning', facts: {}, time: 1}},
+          {kind: 'happened', record: {event: 'device.lost', level: 'warning', facts: {}, time: 1}},
           {kind: 'result', id: 1, value: array}, {kind: 'error', id: 1, error}];
         const garbage = [null, 1, 'start', {}, {kind: 'call', id: 1, method: 'eval'},
           {kind: 'constructor'}, {kind: 'listen', level: 'all'}, {kind: 'happened', record: null},

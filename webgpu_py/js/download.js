@@ -30,7 +30,7 @@ export async function cachedSource(url, options = {}) {
   signal?.throwIfAborted();
   const address = addressOf(url);
   const warn = (message) => {
-    tell('warning', {message: message.replaceAll(address, withoutQuery(address))}, 'warning');
+    tell('download.warned', {message: message.replaceAll(address, withoutQuery(address))}, 'warning');
     onWarning(message);
   };
   // Whoever waits for a download of this very worker must not wait for a reader that has stopped reading.
