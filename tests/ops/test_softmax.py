@@ -50,6 +50,7 @@ def live_case(op):
 CASES = [
     *(case(op, distinct((4, 8, 16), 1, -5, 5), d) for op in (SOFTMAX, LOG) for d in (-1, 1, 0)),
     *(case(SOFTMAX, distinct((3, n), n, -9, 9), -1) for n in (1, 2, 63, 64, 65, 300)),
+    case(SOFTMAX, distinct((1, 70_000), 6), 1),
     case(SOFTMAX, distinct((), 1), 0),
     case(SOFTMAX, distinct((2, 9), 2, -177, 177), 1),
     case(LOG, distinct((2, 9), 2, -177, -100), 1),

@@ -14,6 +14,9 @@ from ..graph.lowering import Lowering
 from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
 
+FEW_ON_CPU = 4096
+"""Elements that one lane reduces on an adapter that runs on the CPU."""
+
 
 def reduced_dims(call: Call, x: TensorRef, given: list[int]) -> list[int]:
     """The dims that are reduced, sorted; none given means all of them."""
@@ -29,14 +32,24 @@ def kept_shape(x: TensorRef, dims: list[int], keepdim: bool) -> tuple[int, ...]:
     return tuple(d for i, d in enumerate(x.dims) if i not in dims)
 
 
+def lanes_of(out: Lowering, count: int, width: int) -> int:
+    """Lanes that share a reduction of `count`: one for each element, at most the workgroup.
+
+    On the CPU a barrier costs more than it saves, so one does all; but not of a long one, since
+    lavapipe leaves loops after 2^16 turns, those of the loops within them included.
+    """
+    if out.software and count <= FEW_ON_CPU:
+        return 1
+    return min(width, 1 << max(count - 1, 0).bit_length())
+
+
 def dispatch_reduce(out: Lowering, x: TensorRef, y: TensorRef, dims: list[int], op: int) -> None:
     """Dispatch `wgsl/reduce.wgsl` of x over `dims` into y."""
     kept = [i for i in range(x.rank) if i not in dims]
     strides = strides_of(x.dims)
     count = prod(x.dims[i] for i in dims)
     width = out.width(64)
-    # A lane for every element of a short reduction, the whole workgroup for a long one.
-    lanes = 1 if out.software else min(width, 1 << max(count - 1, 0).bit_length())
+    lanes = lanes_of(out, count, width)
     out.dispatch(
         "reduce",
         {"x": x, "y": y},

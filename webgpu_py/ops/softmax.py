@@ -12,6 +12,7 @@ from ..graph.dims import ceil_div, normal_dim
 from ..graph.lowering import Lowering
 from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
+from .reduce import lanes_of
 
 
 @operator(
@@ -37,7 +38,7 @@ class Softmax(Operator):
         size, inner = dims[dim], prod(dims[dim + 1 :])
         lines = x.numel // size
         width = out.width(64)
-        lanes = 1 if out.software else min(width, 1 << max(size - 1, 0).bit_length())
+        lanes = lanes_of(out, size, width)
         out.dispatch(
             "softmax",
             {"x": x, "y": call.out()},
