@@ -37,7 +37,7 @@ def weights_of(llm):
         return b"" if var is None else await llm.session.read(var.id)
 
     async def all_of():
-        stored = llm._stored.weights
+        stored = llm.stored.weights
         found = {n: (await read(m.codes), await read(m.scales)) for n, m in stored.matrices.items()}
         return found | {n: await read(v) for n, v in stored.vectors.items()}
 
@@ -63,7 +63,7 @@ def test_greedy_follows_the_float64_forward_of_the_quantized_weights(
     async def check():
         llm = await LLM.load(folder, quantize=quantize)
         found = await answer(llm)
-        names = set(llm._stored.weights.matrices)
+        names = set(llm.stored.weights.matrices)
         llm.close()
         return found, llm.quantization, names
 
