@@ -20,6 +20,9 @@ from ops import features
 BATCH = 32
 """Cases in one round trip: it costs as much as a small case, and is what fails together."""
 
+LOOP = asyncio.new_event_loop()
+"""One for all cases: `asyncio.run` makes one each, and takes longer than a small case."""
+
 
 @dataclass
 class In:
@@ -200,7 +203,7 @@ def run(case, gpu=None):
     """Results of every run of a case; checks that memory() is exact and nothing leaks."""
     spec = spec_of(case)
     if gpu is None:
-        done = asyncio.run(run_spec(spec, "cpu"))
+        done = LOOP.run_until_complete(run_spec(spec, "cpu"))
     else:
         done = gpu.call(run_spec, spec=spec, kind=gpu.kind)
     return _clean(case, done)
@@ -213,7 +216,7 @@ def run_all(cases, gpu=None):
         some = cases[start : start + BATCH]
         given = {"specs": [spec_of(c) for c in some], "source": inspect.getsource(run_spec)}
         if gpu is None:
-            done = asyncio.run(run_specs(**given, kind="cpu"))
+            done = LOOP.run_until_complete(run_specs(**given, kind="cpu"))
         else:
             done = gpu.call(run_specs, **given, kind=gpu.kind)
         found += [_clean(case, one) for case, one in zip(some, done, strict=True)]
