@@ -84,3 +84,12 @@ def test_the_doctor_without_playwright_advises_to_install_it(monkeypatch, capsys
 def test_a_browsers_device_outside_of_one_names_the_others():
     with pytest.raises(wg.FeatureMissing, match=r"request_device\('native'\).*'cpu'.*webgpu-py"):
         asyncio.run(wg.request_device("browser"))
+
+
+def test_a_misspelt_operator_is_told_the_name_that_is_meant():
+    g = wg.Graph()
+    x = g.input("x", (2,))
+    with pytest.raises(wg.UnsupportedOperator, match=r"'aten\.sigmoid\.default' among them"):
+        g.call("aten.sigmoidd.default", x)
+    with pytest.raises(wg.UnsupportedOperator, match=r"unsupported op: zzz; \d+ names are known, "):
+        g.call("zzz", x)

@@ -13,6 +13,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -159,8 +160,10 @@ def find_operator(name: str) -> Operator:
     if name not in _OPERATORS:
         module = operator_index().get(name)
         if module is None:
+            known = {**operator_index(), **_OPERATORS}
+            near = "".join(f", {like!r} among them" for like in get_close_matches(name, known, 1))
             raise UnsupportedOperator(
-                f"unsupported op: {name}; {len(operator_index())} names are known, "
+                f"unsupported op: {name}; {len(known)} names are known{near}, "
                 "see webgpu_py.operator_names()"
             )
         importlib.import_module(f"webgpu_py.ops.{module}")

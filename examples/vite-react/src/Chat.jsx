@@ -11,10 +11,15 @@ export function Chat({ model }) {
     const question = new FormData(event.currentTarget).get('question');
     setBusy(true);
     setAnswer('');
-    for await (const text of llm.chat([{ role: 'user', content: question }], { max_tokens: 64 })) {
-      setAnswer((so) => so + text);
+    try {
+      for await (const text of llm.chat([{ role: 'user', content: question }], { max_tokens: 64 })) {
+        setAnswer((so) => so + text);
+      }
+    } catch (error) {
+      setAnswer(`${error.code}: ${error.message}`);
+    } finally {
+      setBusy(false);
     }
-    setBusy(false);
   }
 
   if (error) return <p role="alert">{`${error.code}: ${error.message}`}</p>;
