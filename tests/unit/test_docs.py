@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright._impl._driver import compute_driver_executable
 
@@ -35,6 +36,7 @@ PAGES = sorted(
     ]
 )
 RECIPE = ROOT / "tests/conformance/cases/own/recipe"
+LLAMA = ROOT / "tests/unit/goldens/llama"
 FENCE = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^>]+) -->\n)?"
     r"^```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
@@ -65,6 +67,7 @@ def on_cpu(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.gguf").write_bytes(tiny_gguf())
     shutil.copyfile(RECIPE / "model.pte", tmp_path / "model.pte")
+    shutil.copyfile(LLAMA / "llama.pte", tmp_path / "llama.pte")
     tiny_folder.write(tmp_path / "SmolLM2-135M-Instruct", tiny_folder.files())
 
 
@@ -113,18 +116,40 @@ def test_javascript_parses(path, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-def test_the_recipe_for_a_program_wrote_the_program_that_is_tested():
-    block = blocks(ROOT / "docs/start/executorch.md", "python")[0]["text"]
-    made_of = json.loads((RECIPE / "manifest.json").read_text())["recipe_sha256"]
-    again = "the recipe changed: run tests/conformance/export_cases.py recipe"
-    assert hashlib.sha256(block.encode()).hexdigest() == made_of, again
+def test_the_recipes_for_programs_wrote_the_programs_that_are_tested():
+    page = ROOT / "docs/start/executorch.md"
+    (llama,) = (m["text"] for m in blocks(page, "sh") if "export_llm" in m["text"])
+    for text, made, by in (
+        (blocks(page, "python")[0]["text"], RECIPE / "manifest.json", "export_cases.py recipe"),
+        (llama, LLAMA / "expected.json", "export_llama.py"),
+    ):
+        made_of = json.loads(made.read_text())["recipe_sha256"]
+        again = f"the recipe changed: run tests/conformance/{by}"
+        assert hashlib.sha256(text.encode()).hexdigest() == made_of, again
+
+
+def test_the_exported_llama_ranks_as_the_weights_it_was_made_of():
+    """Four bits may change places of the best two of 256, and no more."""
+    facts = json.loads((LLAMA / "expected.json").read_text())
+
+    async def best_two():
+        program = await wg.load(LLAMA / "llama.pte", device=await wg.request_device("cpu"))
+        position, found = 0, []
+        for tokens in (facts["prompt"], *([token] for token in facts["tokens"][:-1])):
+            logits = await program.forward(np.array([tokens]), np.array([position]))
+            found.append(logits[0].argsort()[-2:].tolist())
+            position += len(tokens)
+        return found
+
+    for expected, found in zip(facts["tokens"], asyncio.run(best_two()), strict=True):
+        assert expected in found
 
 
 def test_commands_of_the_documents_are_there():
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     for path in PAGES:
         for block in blocks(path, "sh"):
-            for line in block["text"].splitlines():
+            for line in block["text"].replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
                 if words[:1] == ["make"]:
                     assert set(words[1:]) <= targets, line
