@@ -45,7 +45,7 @@ soak: setup
 
 ## fuzz: hostile files, templates, messages and addresses, a minute of each kind
 fuzz: setup
-	@$(BIN)/pytest tests/hostile/test_fuzz.py --fuzz-seconds 60
+	@$(BIN)/pytest tests/hostile/test_fuzz*.py --fuzz-seconds 60
 
 ## bench: us beside other libraries on this machine's GPU, else its software adapter; the report
 bench: fetch

@@ -15,12 +15,23 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.errors import WebGPUPyError
+from webgpu_py.graph.limits import Limits
 
 SECONDS, NBYTES = 5, 64 << 20
 EXAMPLES, ROUND = 40, 100
 HOSTILE = [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1]
 HOSTILE += [2**63, 2**64 - 1]
+
+
+class Small(CpuBridge):
+    """A device with little memory."""
+
+    def __init__(self):
+        super().__init__()
+        most = 1 << 20
+        self.limits = Limits(max_buffer_size=most, max_storage_buffer_binding_size=most)
 
 
 @pytest.fixture
