@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import tiny_folder
+from recording_bridge import RecordingBridge
 from tiny_folder import FolderForward, files, safetensors_bytes, write
 from tiny_model import END, tiny_gguf
 from webgpu_py import Device
-from webgpu_py.backends.recording import RecordingBridge
 from webgpu_py.errors import FormatError, ShapeError, UnsupportedModel, WebGPUPyError
 from webgpu_py.host.cli import main
 from webgpu_py.llm import LLM

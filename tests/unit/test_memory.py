@@ -7,8 +7,8 @@ import pytest
 
 import webgpu_py as wg
 from ops.opcase import Const, OpCase, check, distinct
+from recording_bridge import RecordingBridge
 from webgpu_py import DtypeError, ShapeError
-from webgpu_py.backends.recording import RecordingBridge
 from webgpu_py.device import Device
 from webgpu_py.quant.ggml import BY_NAME
 from webgpu_py.quant.repack import repack

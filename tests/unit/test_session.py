@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import webgpu_py as wg
-from webgpu_py.backends.recording import RecordingBridge
+from recording_bridge import RecordingBridge
 from webgpu_py.device import Device
 from webgpu_py.errors import DtypeError, IndexOutOfRange, LimitExceeded, ShapeError
 from webgpu_py.graph.memory import plan_memory

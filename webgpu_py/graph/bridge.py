@@ -1,7 +1,7 @@
 """What a session asks of an executor of plans, wherever that is.
 
-`webgpu_py/bridge.py` is the browser's, `backends/cpu.py` runs plans on NumPy, `backends/native.py`
-on wgpu-py, `backends/recording.py` counts what was asked.
+`webgpu_py/bridge.py` is the browser's, `backends/cpu.py` runs plans on NumPy and
+`backends/native.py` on wgpu-py.
 """
 
 from __future__ import annotations

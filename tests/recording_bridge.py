@@ -1,11 +1,6 @@
-"""An executor that writes down what it is asked, and computes on NumPy: for tests on CPython."""
+"""An executor that writes down what it is asked, and computes on NumPy."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
-from .cpu import CpuBridge
+from webgpu_py.backends.cpu import CpuBridge
 
 RECORDED = (
     "create_buffers",
@@ -24,19 +19,19 @@ RECORDED = (
 class RecordingBridge(CpuBridge):
     """A CpuBridge whose `calls` lists (name, arguments) in order."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.calls = []
         for name in RECORDED:
             setattr(self, name, self._recorded(name, getattr(self, name)))
 
-    def _recorded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
+    def _recorded(self, name, method):
+        def call(*args):
             self.calls.append((name, args))
             return method(*args)
 
         return call
 
-    def count(self, name: str) -> int:
+    def count(self, name):
         """How often a call was made."""
         return sum(1 for called, _ in self.calls if called == name)
