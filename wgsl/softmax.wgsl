@@ -37,7 +37,8 @@ fn main(
         for (var i = lane; i < params.size; i += lanes) {
             let v = x[base + i * params.inner];
             let higher = max(m, v);
-            s = s * exp(m - higher) + exp(v - higher);
+            // An exp() need not know NaN.
+            s = select(s * exp(m - higher) + exp(v - higher), v, is_nan(vec4<f32>(v)).x);
             m = higher;
         }
     }

@@ -46,6 +46,14 @@ def other_cases():
         OpCase("aten.div.Tensor", [In("a", a), In("b", b[:, :1])], [a / b[:, :1].astype(float)]),
         *(floor_case(mode, a, b) for mode in ("floor", "trunc", None)),
         *(floor_case(mode, whole * thirds, thirds) for mode in ("floor", "trunc")),
+        *(
+            floor_case(
+                mode,
+                np.array([-1.5, 1.5, 0, -np.inf, np.inf, 7, -7, np.nan], np.float32),
+                np.array([[np.inf], [-np.inf], [2], [0], [np.nan]], np.float32),
+            )
+            for mode in ("floor", "trunc", None)
+        ),
         OpCase("aten.minimum.default", [In("a", a), In("b", b)], [np.where(a < b, a, b)]),
         OpCase(
             "aten.minimum.default",

@@ -24,10 +24,13 @@ def masked_cases():
     """Rows that a mask left little of, made of the lowest number there is or of -infinity."""
     lowest, inf, nan = np.finfo(np.float32).min, np.inf, np.nan
     x = np.array(
-        [[lowest] * 3, [-inf] * 3, [0, -inf, lowest], [lowest, -inf, lowest], [nan, 0, 1]],
+        [
+            *([lowest] * 3, [-inf] * 3, [0, -inf, lowest], [lowest, -inf, lowest]),
+            *([nan, 0, 1], [0, nan, 1], [2, 0, nan], [-inf, nan, -inf], [inf, 0, 1]),
+        ],
         np.float32,
     )
-    p = np.array([[1 / 3] * 3, [nan] * 3, [1, 0, 0], [0.5, 0, 0.5], [nan] * 3])
+    p = np.array([[1 / 3] * 3, [nan] * 3, [1, 0, 0], [0.5, 0, 0.5], *[[nan] * 3] * 5])
     with np.errstate(divide="ignore"):
         logs = np.log(p)
     logs[2, 2] = lowest

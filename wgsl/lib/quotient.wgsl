@@ -4,7 +4,8 @@
 fn floor_quotient(u: f32, v: f32) -> f32 {
     let q = u / v;
     let n = round(q);
-    if (!(abs(n) < 8388608.0) || abs(q - n) > abs(n) * 1.0e-6) {
+    let infinite = (bitcast<u32>(v) & 0x7fffffffu) == 0x7f800000u;
+    if (infinite || !(abs(n) < 8388608.0) || abs(q - n) > abs(n) * 1.0e-6) {
         return floor(q);
     }
     let n1 = upper_half(n);
