@@ -42,8 +42,9 @@ def test_the_page_is_the_table(request):
 
 
 def test_a_few(gpu, tally):
-    """One sample a row, not the plainest, with which hypothesis begins."""
-    rows = [row for family in table.FAMILIES for row in family.ROWS]
+    """A sample a row of kernels that compile soon; not the plainest, with which hypothesis begins."""
+    quick = [f for f in table.FAMILIES if f not in (table.rows_models, table.rows_packed)]
+    rows = [row for family in quick for row in family.ROWS]
     check([draw(row, row.ops[0], 3)[-1] for row in rows], gpu, tally)
 
 
