@@ -3,7 +3,7 @@
 import { load } from './client.js';
 import { Connection } from './connection.js';
 import { diagnose } from './js/bridge.js';
-import { byId, el } from './lib/dom.js';
+import { byId, el, withFlags } from './lib/dom.js';
 import { fileName } from './lib/format.js';
 import { LANGUAGE_PACKAGES, WebGPUPyError, errorRecord, isProgram } from './protocol.js';
 import { ChatView } from './views/chat.js';
@@ -70,7 +70,7 @@ function fail(error, source, advice) {
   const title = TITLES[/** @type {keyof typeof TITLES} */ (code)] ?? 'Something went wrong';
   const again = source && el('button', { type: 'button', onclick: () => openSource(source) }, 'Try again');
   const other = source && el('button', { type: 'button', onclick: () => byId('model-button').click() }, 'Choose another model');
-  byId('error').replaceChildren(el('h2', {}, title), el('p', {}, message), advice ?? el('p', { class: 'row' }, again, other), el('p', { class: 'small soft mono' }, code));
+  byId('error').replaceChildren(el('h2', {}, title), el('p', {}, withFlags(message)), advice ?? el('p', { class: 'row' }, again, other), el('p', { class: 'small soft mono' }, code));
   byId('error').hidden = false;
   setState('error', code);
 }

@@ -28,6 +28,14 @@ function fill(element, attributes, children) {
   return element;
 }
 
+/**
+ * Text whose command-line flags are code that no line breaks: they are there to be copied.
+ * @param {string} text
+ */
+export function withFlags(text) {
+  return text.split(/(--[\w=-]*\w)/).map((part, at) => (at % 2 ? el('code', { class: 'flag' }, part) : part));
+}
+
 /** @param {string} id @returns {any} */
 export function byId(id) {
   return document.getElementById(id);

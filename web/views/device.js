@@ -1,5 +1,5 @@
 // The adapter: a badge at the top, its limits and features in a dialog, advice where it is software.
-import { byId, el } from '../lib/dom.js';
+import { byId, el, withFlags } from '../lib/dom.js';
 import { bytes, count } from '../lib/format.js';
 import { closeButton } from './picker.js';
 
@@ -20,7 +20,7 @@ export function showDevice(device) {
   byId('device').replaceChildren(
     el('header', {}, el('h2', { id: 'device-title' }, name), closeButton(byId('device'))),
     el('div', { class: 'stack' },
-      software && el('p', { class: 'notice' }, device.kind === 'cpu' ? 'NumPy on the processor, without WebGPU.' : SOFTWARE_ADVICE),
+      software && el('p', { class: 'notice' }, device.kind === 'cpu' ? 'NumPy on the processor, without WebGPU.' : withFlags(SOFTWARE_ADVICE)),
       el('table', { class: 'facts-table' }, el('tbody', {}, [...rows(device)]))),
   );
   showSoftwareNotice(software && device.kind !== 'cpu');
