@@ -42,7 +42,7 @@ def test_the_page_is_the_table(request):
 
 
 def test_a_few(gpu, tally):
-    """A sample a row of kernels that compile soon; not the plainest, with which hypothesis begins."""
+    """A row's third sample, of kernels that compile soon; the plainest is drawn first."""
     quick = [f for f in table.FAMILIES if f not in (table.rows_models, table.rows_packed)]
     rows = [row for family in quick for row in family.ROWS]
     check([draw(row, row.ops[0], 3)[-1] for row in rows], gpu, tally)
