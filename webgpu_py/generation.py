@@ -268,7 +268,7 @@ class SessionRequest:
         self, generator: SessionGenerator, prompt: list[int], options: GenerationOptions
     ) -> None:
         self.finish_reason: str | None = None
-        self.timings: dict[str, float] = {}
+        self.timings = {"first_token_ms": 0.0, "prefill_tps": 0.0, "decode_tps": 0.0}
         self._generator = generator
         self._prompt = prompt
         self._options = options
@@ -320,6 +320,8 @@ class SessionRequest:
             self.finish_reason = "cancelled"
         if self.finish_reason == "stop" and (rest := text.flush()):
             yield Piece([], rest, [])
+        if not first:
+            return
         spent = max(time.perf_counter() - first, 1e-6)
         self.timings = {
             "first_token_ms": 1e3 * (first - started),

@@ -158,6 +158,10 @@ def test_answers_side_by_side_and_left_half_read_are_as_each_alone():
         streams = [llm.generate(prompt, max_tokens=5) for prompt in prompts]
         await asyncio.gather(*(stream.text() for stream in streams))
         assert [stream.tokens for stream in streams] == alone
+        unread = llm.generate(PROMPT)
+        unread.cancel()
+        assert await unread.text() == "" and unread.finish_reason == "cancelled"
+        assert unread.timings == {"first_token_ms": 0, "prefill_tps": 0, "decode_tps": 0}
         for prompt, tokens in zip(prompts, alone, strict=True):
             async for _ in llm.generate(PROMPT, max_tokens=5).pieces():
                 break

@@ -166,7 +166,7 @@ class Request {
     this.options = options;
     this.cancelled = false;
     this.finishReason = '';
-    this.timings = {};
+    this.timings = {first_token_ms: 0, prefill_tps: 0, decode_tps: 0};
     this.reused = 0;
     this.iterator = this.pieces();
   }
@@ -246,11 +246,14 @@ class Request {
       await Promise.allSettled(inFlight);
       const ended = performance.now();
       const prefilled = prompt.length - this.reused;
-      this.timings = {
-        first_token_ms: firstAt - started,
-        prefill_tps: (1000 * prefilled) / Math.max(firstAt - started, 1e-3),
-        decode_tps: delivered > 1 ? (1000 * (delivered - 1)) / Math.max(ended - firstAt, 1e-3) : 0,
-      };
+      // Cancelled before the first token, it has none of these.
+      if (firstAt) {
+        this.timings = {
+          first_token_ms: firstAt - started,
+          prefill_tps: (1000 * prefilled) / Math.max(firstAt - started, 1e-3),
+          decode_tps: delivered > 1 ? (1000 * (delivered - 1)) / Math.max(ended - firstAt, 1e-3) : 0,
+        };
+      }
     }
   }
 }
