@@ -116,7 +116,7 @@ class FlatBuffer:
 
 
 class Table:
-    """A checked table; fields go by id (declaration order), absent ones give defaults."""
+    """A checked table; fields go by id (declaration order), absent numbers are 0."""
 
     __slots__ = ("_depth", "_size", "_vtable", "_vtable_size", "buffer", "position", "what")
 
@@ -157,39 +157,39 @@ class Table:
             raise self.fail(f"field {index} at offset {offset} is outside the table")
         return self.position + offset
 
-    def _int(self, index: int, kind: Struct, default: int) -> int:
+    def _int(self, index: int, kind: Struct) -> int:
         position = self.field(index, kind.size)
-        return default if position is None else self.buffer.scalar(kind, position)
+        return 0 if position is None else self.buffer.scalar(kind, position)
 
-    def u8(self, index: int, default: int = 0) -> int:
+    def u8(self, index: int) -> int:
         """Unsigned byte."""
-        return self._int(index, packer.uint8, default)
+        return self._int(index, packer.uint8)
 
-    def i8(self, index: int, default: int = 0) -> int:
+    def i8(self, index: int) -> int:
         """Signed byte."""
-        return self._int(index, packer.int8, default)
+        return self._int(index, packer.int8)
 
-    def i32(self, index: int, default: int = 0) -> int:
+    def i32(self, index: int) -> int:
         """Signed 32-bit integer."""
-        return self._int(index, packer.int32, default)
+        return self._int(index, packer.int32)
 
-    def u32(self, index: int, default: int = 0) -> int:
+    def u32(self, index: int) -> int:
         """Unsigned 32-bit integer."""
-        return self._int(index, packer.uint32, default)
+        return self._int(index, packer.uint32)
 
-    def i64(self, index: int, default: int = 0) -> int:
+    def i64(self, index: int) -> int:
         """Signed 64-bit integer."""
-        return self._int(index, packer.int64, default)
+        return self._int(index, packer.int64)
 
-    def u64(self, index: int, default: int = 0) -> int:
+    def u64(self, index: int) -> int:
         """Unsigned 64-bit integer."""
-        return self._int(index, packer.uint64, default)
+        return self._int(index, packer.uint64)
 
-    def f64(self, index: int, default: float = 0.0) -> float:
+    def f64(self, index: int) -> float:
         """Double."""
         position = self.field(index, 8)
         if position is None:
-            return default
+            return 0.0
         return float(packer.float64.unpack_from(self.buffer.data, position)[0])
 
     def flag(self, index: int) -> bool:

@@ -12,7 +12,6 @@ or hostile file ends in FormatError soon and in little memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -60,8 +59,8 @@ class GGUFFile:
     alignment: int
     data_offset: int
 
-    def require_supported(self, names: Iterable[str] | None = None) -> None:
-        """UnsupportedModel, by name, unless all tensors (or those of `names`) can run.
+    def require_supported(self) -> None:
+        """UnsupportedModel, by name, unless all tensors can run.
 
         Needs the header only, so it comes before any download of weights.
         """
@@ -72,8 +71,7 @@ class GGUFFile:
                 "`llama-gguf-split --merge` and load the result"
             )
         refused: dict[str, list[str]] = {}
-        for name in self.tensors if names is None else names:
-            tensor = self.tensors[name]
+        for name, tensor in self.tensors.items():
             if tensor.type not in SUPPORTED:
                 refused.setdefault(tensor.type, []).append(name)
         if refused:

@@ -9,12 +9,12 @@ overlap. A sharded model has an index beside its files: `{"weight_map": {tensor:
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..errors import FormatError, UnsupportedModel
+from ..errors import FormatError
 from ..graph.values import Source
 from .bounded_json import parse_json
 
@@ -40,9 +40,6 @@ ITEMSIZE = {
 }
 """Bytes per element of the dtypes that are known."""
 
-SUPPORTED = ("F32", "F16", "BF16", "I64", "I32", "U8", "BOOL")
-"""The dtypes that this package reads elements of."""
-
 
 @dataclass(frozen=True, slots=True)
 class SafetensorsTensor:
@@ -63,16 +60,6 @@ class SafetensorsFile:
     metadata: dict[str, str]
     tensors: dict[str, SafetensorsTensor]
     data_offset: int
-
-    def require_supported(self, names: Iterable[str] | None = None) -> None:
-        """UnsupportedModel, by name, unless all tensors (or those of `names`) can be read."""
-        for name in self.tensors if names is None else names:
-            tensor = self.tensors[name]
-            if tensor.dtype not in SUPPORTED:
-                raise UnsupportedModel(
-                    f"{self.name}: tensor {name!r} of dtype {tensor.dtype} does not run here — "
-                    f"use a file with {', '.join(SUPPORTED)}"
-                )
 
 
 @dataclass(frozen=True, slots=True)

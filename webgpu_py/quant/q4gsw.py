@@ -96,7 +96,7 @@ def quantize_q4gsw(
     return Q4Weight(packed, scales, k, group_size, nibbles, scale_layout, snr)
 
 
-def quantize_qcs4w(weights: Rows, *, rule: ScaleRule = "absmax") -> Q4Weight:
+def quantize_qcs4w(weights: Rows) -> Q4Weight:
     """Quantize [N, K] with one scale a row, as `linear_qcs4w` takes it.
 
     `packed` is in even-high order, `scales` float32 [N]. Raises as `quantize_q4gsw`.
@@ -104,7 +104,7 @@ def quantize_qcs4w(weights: Rows, *, rule: ScaleRule = "absmax") -> Q4Weight:
     n, k = _matrix("quantize_qcs4w", weights)
     packed = np.empty((n, (k + 1) // 2), np.uint8)
     scales = np.empty(n, np.float32)
-    snr = _quantize_into(packed, scales[:, None], weights, k, rule, "even_high")
+    snr = _quantize_into(packed, scales[:, None], weights, k, "absmax", "even_high")
     return Q4Weight(packed, scales, k, k, "even_high", "row", snr)
 
 
