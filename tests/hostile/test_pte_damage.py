@@ -5,15 +5,13 @@ raises a `WebGPUPyError`; it never hangs, never eats memory, never raises anythi
 """
 
 import asyncio
-import contextlib
-import signal
 import struct
-import tracemalloc
 from pathlib import Path
 
 import pytest
 
 import pte_writer as w
+from hostile.bounds import bounds
 from webgpu_py.errors import FormatError, WebGPUPyError
 from webgpu_py.formats.pte import read_pte
 from webgpu_py.formats.pte_records import PteTensor
@@ -26,8 +24,6 @@ MIXED = (CASES / "conv_with_clamp/dil2/model.pte").read_bytes()
 CACHE = (CASES / "sdpa_with_kv_cache/incache_small_d/model.pte").read_bytes()
 PTD = [p.read_bytes() for p in sorted((CASES / "external_constants/sharded_ptd").glob("*.ptd"))]
 SHARDED = (CASES / "external_constants/sharded_ptd/model.pte").read_bytes()
-
-SECONDS, MEBIBYTES = 5, 64
 
 
 async def read_all(data, external=()):
@@ -42,26 +38,6 @@ async def read_all(data, external=()):
         for value in plan.values:
             if isinstance(value, PteTensor) and value.data is not None:
                 await value.data.read()
-
-
-@contextlib.contextmanager
-def bounds(seconds=SECONDS):
-    """Fail past the deadline (of processor time: the machine may be busy) and the memory peak."""
-
-    def late(_signal, _frame):
-        raise TimeoutError(f"still reading after {seconds} s")
-
-    before = signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    tracemalloc.start()
-    try:
-        yield
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-    assert peak < MEBIBYTES << 20
 
 
 def refused(data, external=()):

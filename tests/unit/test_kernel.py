@@ -12,7 +12,6 @@ KERNELS = [
     for name in list_assets("wgsl")
     if not name.startswith("wgsl/lib/")
 ]
-WORKGROUP_VARS = re.compile(r"var<workgroup>")
 
 
 def test_layout_follows_wgsl():
