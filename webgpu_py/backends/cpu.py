@@ -23,7 +23,7 @@ _HUGE = 1 << 40
 
 
 class CpuBridge:
-    """An executor without a GPU; see `webgpu_py.bridge.Bridge`."""
+    """An executor without a GPU; see `webgpu_py.graph.bridge.Bridge`."""
 
     kind = "cpu"
     lost = False

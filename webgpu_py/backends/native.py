@@ -44,7 +44,7 @@ class _Loaded:
 
 
 class NativeBridge:
-    """An executor on wgpu-py; see `webgpu_py.bridge.Bridge`."""
+    """An executor on wgpu-py; see `webgpu_py.graph.bridge.Bridge`."""
 
     kind = "native"
     lost = False
