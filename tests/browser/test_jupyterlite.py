@@ -1,5 +1,6 @@
 """JupyterLite, built from its packages, runs the hello-graph notebook with the network cut off."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from browser.plain_server import visiting
 from webgpu_py.host.pyodide_files import ensure_pyodide
 from webgpu_py.host.wheel import build_wheel
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "examples/notebooks/hello_graph.ipynb"
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOK = ROOT / "examples/notebooks/hello_graph.ipynb"
+PACKAGES = ("jupyterlite-core==0.8.*", "jupyterlite-pyodide-kernel==0.8.*", "jupyter_server")
 KERNEL_NEEDS = ("ipython", "comm", "jedi")
 pytestmark = pytest.mark.slow
 
@@ -28,8 +31,7 @@ def site(tmp_path_factory):
     work = tmp_path_factory.mktemp("lite")
     tool(work, sys.executable, "-m", "venv", "venv")
     python = work / "venv/bin/python"
-    packages = ["jupyterlite-core==0.8.*", "jupyterlite-pyodide-kernel==0.8.*", "jupyter_server"]
-    tool(work, python, "-m", "pip", "install", "-q", *packages)
+    tool(work, python, "-m", "pip", "install", "-q", *PACKAGES)
     pure = ["--only-binary=:all:", "--python-version", "3.14", "--platform", "any", "--abi", "none"]
     download = [python, "-m", "pip", "download", "-q", *pure, "--implementation", "py"]
     tool(work, *download, "-d", work / "pypi", *KERNEL_NEEDS)
@@ -57,3 +59,10 @@ def test_hello_graph(browser, site):
         assert outputs.locator("img[alt^='y · float32 4 × 64']").count() == 1
         assert page.get_by_text("bytes on the device").count() == 1
         assert one.outside == []
+
+
+def test_the_documents_install_what_is_installed_here():
+    (words,) = re.findall(
+        r"^pip install (jupyterlite.*)$", (ROOT / "docs/notebooks.md").read_text(), re.M
+    )
+    assert words.split() == [package.partition("=")[0] for package in PACKAGES]
