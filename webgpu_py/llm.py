@@ -9,7 +9,6 @@ async for text in llm.chat([{"role": "user", "content": "Hello!"}]):
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
@@ -20,16 +19,9 @@ from typing import Any
 import numpy as np
 
 from .device import Device, request_device
-from .errors import ContextLength, FormatError, WebGPUPyError
+from .errors import ContextLength, FormatError
 from .events import tell
-from .generation import (
-    GenerationOptions,
-    Generator,
-    Piece,
-    Request,
-    SessionGenerator,
-    check_bias,
-)
+from .generation import GenerationOptions, Generator, SessionGenerator, check_bias
 from .graph.session import Session
 from .graph.values import Source
 from .models.config import ModelConfig
@@ -41,6 +33,7 @@ from .models.stored_model import StoredModel
 from .models.weights import GGUFWeights
 from .quant.snr import Snr
 from .sources import check_sha256, close_sources, fetch_whole, give_up
+from .stream import Stream
 from .tokenizer import Tokenizer
 
 CHUNKS = (1, 8, 32, 128, 512)
@@ -52,61 +45,6 @@ SOFTWARE_CHUNK = 128
 DEFAULT_CONTEXT = 4096
 
 Progress = Callable[[str, int, int], None]
-
-
-class Stream:
-    """An answer: iterate for its text; the rest is known while and after it comes.
-
-    `tokens` and `logprobs` grow with the text; `finish_reason` is "stop", "length" or
-    "cancelled" at the end, when `timings` are there too.
-    """
-
-    def __init__(self, request: Request, prompt_tokens: list[int]) -> None:
-        self._request = request
-        self.prompt_tokens = prompt_tokens
-        self.tokens: list[int] = []
-        self.logprobs: list[float] = []
-        self.top_logprobs: list[list[tuple[int, float]]] = []
-
-    @property
-    def finish_reason(self) -> str | None:
-        """Why the answer ended; None while it comes."""
-        return self._request.finish_reason
-
-    @property
-    def timings(self) -> dict[str, float]:
-        """first_token_ms, prefill_tps, decode_tps."""
-        return self._request.timings
-
-    def cancel(self) -> None:
-        """Stop: at most two more tokens come."""
-        self._request.cancel()
-
-    async def pieces(self) -> AsyncIterator[Piece]:
-        """The answer step by step, tokens that show no text included."""
-        try:
-            while (piece := await self._request.next()) is not None:
-                self.tokens += piece.tokens
-                self.logprobs += piece.logprobs
-                if piece.top_logprobs:
-                    self.top_logprobs.append(piece.top_logprobs)
-                yield piece
-            told = {"why": self.finish_reason, "tokens": len(self.tokens)}
-            tell("answer.ended", {**told, **self.timings})
-        except WebGPUPyError as error:
-            tell("answer.failed", {"code": error.code}, logging.WARNING)
-            raise
-        finally:
-            self._request.cancel()
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        async for piece in self.pieces():
-            if piece.text:
-                yield piece.text
-
-    async def text(self) -> str:
-        """The whole answer."""
-        return "".join([part async for part in self])
 
 
 class LLM:

@@ -9,8 +9,9 @@ import numpy as np
 
 from .device import Device
 from .errors import FeatureMissing
-from .llm import LLM, Stream
+from .llm import LLM
 from .models.first_layer import FirstLayer, build_first_layer, check_first_layer
+from .stream import Stream
 
 if TYPE_CHECKING:
     from .page import Call
