@@ -10,6 +10,7 @@ import pytest
 
 import webgpu_py as wg
 from webgpu_py.host import cli
+from webgpu_py.host.browser_thread import BrowserThread
 
 RECIPE = Path(__file__).parents[1] / "conformance/cases/own/recipe"
 
@@ -46,6 +47,23 @@ def test_inputs_that_are_no_npz_are_refused_with_the_way_to_write_one(here, caps
     assert run("none.npz") == 1
     assert "none.npz" in capsys.readouterr().err
     assert not Path("out.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["generate", "demo", "--prompt", "Hi", "--max-tokens", "0"], "max_tokens=0, allowed are"),
+        (["generate", "demo", "--prompt", "Hi", "--temperature", "-1"], "temperature=-1.0, allow"),
+        (["generate", "none.gguf", "--prompt", "Hi"], "none.gguf"),
+        (["run", "none.pte", "--inputs", "in.npz", "--outputs", "out.npz"], "none.pte"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_a_browser_starts(
+    here, monkeypatch, capsys, words, told
+):
+    monkeypatch.setattr(BrowserThread, "start", lambda self: pytest.fail("a browser was started"))
+    assert cli.main(words) == 1
+    assert told in capsys.readouterr().err
 
 
 def test_inspect_prints_a_program_line_by_line(capsys):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from webgpu_py.commands import generate_text, shared_device
+from webgpu_py.generation import GenerationOptions
 from webgpu_py.host.cli import add_device_arguments, browser_settings
 from webgpu_py.host.demo_model import ensure_demo_model
 from webgpu_py.host.fetch import say
@@ -36,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Exit status 0; errors are raised."""
     options = {"max_tokens": args.max_tokens, "temperature": args.temperature}
+    # Refused before a model is fetched or a browser started.
+    GenerationOptions.given(options)
     found = answer(args, options, Printer(quiet=args.json))
     print(json.dumps(found) if args.json else "", flush=True)
     return 0
@@ -64,6 +67,8 @@ def answer(args: argparse.Namespace, options: dict[str, Any], emit: Printer) -> 
     """`generate_text` on the device that the command line asks for."""
     path = ensure_demo_model() if args.model == "demo" else args.model
     is_url = isinstance(path, str) and "://" in path
+    if not is_url:
+        Path(path).stat()
     if args.device != "browser":
         return asyncio.run(_on_host(args, str(path), options, emit))
     from webgpu_py.host.runner import BrowserRunner

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Exit status 0; errors are raised."""
+    args.model.stat()  # no browser is started for a file that is not there
     inputs = _arrays(args.inputs)
     external = sorted(args.model.parent.glob("*.ptd"))
     if args.device == "browser":
