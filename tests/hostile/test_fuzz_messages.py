@@ -87,13 +87,19 @@ for await (const line of createInterface({ input: process.stdin })) {
 }
 """
 KINDS = ["start", "call", "cancel", "listen", "ready", "failed", "progress", "warning", "event"]
-KINDS += ["result", "error", "happened", "constructor", "__proto__", "toString", 1]
-FIELDS = ["id", "method", "args", "version", "packages", "level", "lock", "record", "error", "info"]
-odd = junk | st.sampled_from(["eval", "open", "run", "info", "debug", "constructor", 1, 2])
+KINDS += ["result", "error", "happened", "constructor", "toString", 1] + ["call"] * 9
+FIELDS = {
+    "id": st.integers(0, 3) | junk,
+    "method": st.sampled_from(["open", "run", "eval", "constructor", "_answer", ""]) | junk,
+    "version": st.integers(0, 9) | junk,
+    "packages": st.lists(st.text(max_size=3) | junk, max_size=3) | junk,
+    "level": st.sampled_from(["info", "all"]) | junk,
+    **dict.fromkeys(["args", "lock", "record", "error", "info", "progress", "message"], junk),
+}
 envelope = st.builds(
     lambda kind, fields: {"kind": kind, **fields},
     st.sampled_from(KINDS),
-    st.dictionaries(st.sampled_from(FIELDS), odd, max_size=5),
+    st.fixed_dictionaries({}, optional=FIELDS),
 )
 
 
@@ -122,7 +128,11 @@ def border(tmp_path):
 def test_messages_at_the_border(fuzz, border):  # noqa: F811
     ask, methods = border
 
-    def attempt(message):
+    def attempt(sent):
+        for message in sent:
+            one(message)
+
+    def one(message):
         to_worker, to_page = ask(message)
         assert to_worker in (None, message) and to_page in (None, message)
         if to_worker is not None:
@@ -130,7 +140,7 @@ def test_messages_at_the_border(fuzz, border):  # noqa: F811
             assert message["kind"] != "call" or message["method"] in methods
             assert message["kind"] in ("start", "listen") or message["id"] >= 1
 
-    fuzz((envelope | junk).map(finite), attempt)
+    fuzz(st.lists(envelope | junk, min_size=3, max_size=10).map(finite), attempt)
 
 
 def finite(tree):
