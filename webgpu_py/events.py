@@ -72,6 +72,7 @@ class Forwarding(logging.Handler):
     def __init__(self, send: Callable[[str], object], level: str) -> None:
         super().__init__(level.upper())
         self._send = send
+        self._before = logging.NOTSET
 
     def emit(self, record: logging.LogRecord) -> None:
         """Give one event on; other records of the logger are no events."""
@@ -83,10 +84,11 @@ class Forwarding(logging.Handler):
 
     def start(self) -> None:
         """Begin."""
+        self._before = _log.level
         _log.addHandler(self)
         _log.setLevel(self.level)
 
     def stop(self) -> None:
         """End; nothing is left of it."""
         _log.removeHandler(self)
-        _log.setLevel(logging.NOTSET)
+        _log.setLevel(self._before)

@@ -79,6 +79,7 @@ def test_nobody_listens_nothing_is_printed(capfd):
 
 def test_what_is_forwarded_and_that_nothing_is_left_of_it():
     logger = logging.getLogger("webgpu_py")
+    logger.setLevel("ERROR")
     before = list(logger.handlers), logger.level
     sent = []
     forwarding = Forwarding(sent.append, "info")
