@@ -38,6 +38,9 @@ from .values import (
 
 if TYPE_CHECKING:
     from ..device import Device
+    from .helpers import Helpers
+else:
+    Helpers = object  # a stub only: `Graph.__getattr__` finds them
 
 
 def dim(name: str, *, max: int) -> Dim:
@@ -75,7 +78,7 @@ class NoHelper(UnsupportedOperator, AttributeError):
     """Both, so that `hasattr` and what asks by it (notebooks do) take a graph for what it is."""
 
 
-class Graph:
+class Graph(Helpers):
     """Builds the IR; shapes and dtypes are checked at each call, in the caller's own frame."""
 
     def __init__(self) -> None:
