@@ -2,6 +2,8 @@
 // Packed linear for shapes that are no whole vectors: any K, any group, an element at a time.
 // Each invocation owns one column of up to 4 rows.
 
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+
 fn x_at(row: u32, k: u32) -> f32 {
     let i = min(row, params.m - 1u) * params.k + k;
     return x[i >> 2u][i & 3u];

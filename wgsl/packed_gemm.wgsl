@@ -1,4 +1,4 @@
-//! lib: grid, packed, gate, packed_linear
+//! lib: grid, packed, gate, packed_linear, packed_tile
 // Packed linear for many rows: tiles of 64 columns by 64 or 32 rows, 128 invocations, 4 columns by
 // 8 or 4 rows each. Weights are dequantized once a tile, into workgroup memory, and the next tile's
 // words are on their way while this one is multiplied. Both tiles lie as vec4 along k; `slot`
@@ -6,13 +6,13 @@
 // gate, so that an invocation holds both. Where tiles are too few for a GPU, `splits` workgroups
 // share the k of one and packed_merge adds up what they write.
 
-override chunk: u32 = 32u; // elements in 16 bytes of codes: 32, 16, 8 or 4
-override per_word: bool = false; // u4 with groups of no multiple of 32: a scale for each word
 override tall: bool = true; // 64 rows a tile, else 32
 
 const DEPTH = 32u;
 const QUADS = 8u;
 const THREADS = 128u;
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 
 var<workgroup> x_tile: array<vec4<f32>, 512>;
 var<workgroup> w_tile: array<vec4<f32>, 512>;
@@ -37,11 +37,6 @@ fn fetch_x(thread: u32, i: u32, first_row: u32, k0: u32) -> vec4<f32> {
     return vec4<f32>(0.0);
 }
 
-// 16 bytes of codes from element k of a row on, or those that hold it.
-fn fetch_w(row: u32, k: u32) -> vec4<u32> {
-    return codes[(row * params.row_bytes + min(k, params.k - 1u) / chunk * 16u) >> 4u];
-}
-
 fn fetch(thread: u32, first_row: u32, w_row: u32, k0: u32) -> Ahead {
     var next: Ahead;
     next.x[0] = fetch_x(thread, 0u, first_row, k0);
@@ -50,30 +45,8 @@ fn fetch(thread: u32, first_row: u32, w_row: u32, k0: u32) -> Ahead {
         next.x[2] = fetch_x(thread, 2u, first_row, k0);
         next.x[3] = fetch_x(thread, 3u, first_row, k0);
     }
-    let k = k0 + 16u * (thread & 1u);
-    next.w[0] = fetch_w(w_row, k);
-    if (chunk <= 8u) {
-        next.w[1] = fetch_w(w_row, k + chunk);
-    }
-    if (chunk == 4u) {
-        next.w[2] = fetch_w(w_row, k + 8u);
-        next.w[3] = fetch_w(w_row, k + 12u);
-    }
+    next.w = fetch_words(thread, w_row, k0);
     return next;
-}
-
-// Quad j of an invocation's 16 elements.
-fn code_quad(words: array<vec4<u32>, 4>, thread: u32, j: u32) -> vec4<f32> {
-    if (chunk == 32u) {
-        return quad(select(words[0], words[0].zwzw, (thread & 1u) != 0u), j);
-    }
-    if (chunk == 16u) {
-        return quad(words[0], j);
-    }
-    if (chunk == 8u) {
-        return quad(words[j / 2u], j & 1u);
-    }
-    return quad(words[j], 0u);
 }
 
 fn store_w(thread: u32, words: array<vec4<u32>, 4>, row: u32, k0: u32) {

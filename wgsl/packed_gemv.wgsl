@@ -14,6 +14,7 @@ override pitch: u32 = quads + 1u;
 override x_count: u32 = slots * pitch;
 override has_norm: bool = false;
 
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read> norm: array<vec4<f32>>;
 
 var<workgroup> x_tile: array<vec4<f32>, x_count>;
@@ -44,12 +45,16 @@ fn staged(at: u32, j: u32) -> vec4<f32> {
     return vec4<f32>(0.0);
 }
 
-// 16 bytes of each of a set's 4 rows.
+// 16 bytes of each of a set's 4 rows, and their scales.
 struct Codes {
     q0: vec4<u32>,
     q1: vec4<u32>,
     q2: vec4<u32>,
     q3: vec4<u32>,
+    s0: vec4<f32>,
+    s1: vec4<f32>,
+    s2: vec4<f32>,
+    s3: vec4<f32>,
 }
 
 // Chunk i of the rows, or the last one: lanes past the end of a row staged zeros.
@@ -60,6 +65,10 @@ fn fetch(rows: vec4<u32>, i: u32) -> Codes {
         code_chunk(rows.y, k),
         code_chunk(rows.z, k),
         code_chunk(rows.w, k),
+        chunk_scales(rows.x, k),
+        chunk_scales(rows.y, k),
+        chunk_scales(rows.z, k),
+        chunk_scales(rows.w, k),
     );
 }
 
@@ -103,10 +112,11 @@ fn main(
     let col = at % across * cols + thread / lanes * per_set;
     let lane = thread % lanes;
     let rows = vec4<u32>(row_of(col, 0u), row_of(col, 1u), row_of(col, 2u), row_of(col, 3u));
+    let added = residual_at(row, select(params.n, col + lane, lane < per_set));
     var sums = vec4<f32>(0.0);
     var own_squares = 0.0;
     for (var first = 0u; first < params.k / chunk; first += slots) {
-        // Codes are asked for before the barrier and a turn ahead: they take longest.
+        // Codes and scales are asked for before the barrier and a turn ahead: they take longest.
         var q = fetch(rows, first + lane);
         if (first > 0u) {
             workgroupBarrier();
@@ -129,13 +139,12 @@ fn main(
                 staged(at, 6u),
                 staged(at, 7u),
             );
-            let k = min((first + at) * chunk, params.k - chunk);
             let total = chunk_total(xs);
             sums += vec4<f32>(
-                chunk_sum(q.q0, rows.x, k, xs, total),
-                chunk_sum(q.q1, rows.y, k, xs, total),
-                chunk_sum(q.q2, rows.z, k, xs, total),
-                chunk_sum(q.q3, rows.w, k, xs, total),
+                chunk_sum(q.q0, q.s0, xs, total),
+                chunk_sum(q.q1, q.s1, xs, total),
+                chunk_sum(q.q2, q.s2, xs, total),
+                chunk_sum(q.q3, q.s3, xs, total),
             );
             q = next;
         }
@@ -143,7 +152,7 @@ fn main(
     let sum = reduce(thread, sums) * inverse_rms(thread, own_squares);
     if (gate == 0u) {
         if (lane < 4u) {
-            write(row, col + lane, sum);
+            store(row, col + lane, biased(sum, col + lane), added);
         }
         return;
     }
@@ -153,6 +162,6 @@ fn main(
     }
     workgroupBarrier();
     if (lane < 2u) {
-        write_gated(row, col + lane, sum, partial[thread + 2u].x);
+        store(row, col + lane, gated_sum(col + lane, sum, partial[thread + 2u].x), added);
     }
 }

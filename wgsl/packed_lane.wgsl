@@ -2,6 +2,8 @@
 // Packed linear for few rows on adapters that run on the CPU: an invocation computes 4 sums alone,
 // so that nothing is shared and there is no barrier. Rows of codes are whole vec4.
 
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+
 fn x_quad(start: u32, j: u32) -> vec4<f32> {
     if (4u * j < chunk) {
         return x[start + j] * place();
@@ -38,10 +40,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         );
         let total = chunk_total(xs);
         sums += vec4<f32>(
-            chunk_sum(code_chunk(r0, k), r0, k, xs, total),
-            chunk_sum(code_chunk(r1, k), r1, k, xs, total),
-            chunk_sum(code_chunk(r2, k), r2, k, xs, total),
-            chunk_sum(code_chunk(r3, k), r3, k, xs, total),
+            chunk_sum(code_chunk(r0, k), chunk_scales(r0, k), xs, total),
+            chunk_sum(code_chunk(r1, k), chunk_scales(r1, k), xs, total),
+            chunk_sum(code_chunk(r2, k), chunk_scales(r2, k), xs, total),
+            chunk_sum(code_chunk(r3, k), chunk_scales(r3, k), xs, total),
         );
     }
     if (gate != 0u) {

@@ -26,9 +26,16 @@ fn main(
     }
     let base = row * params.width;
     let vectors = params.width / 4u;
-    var squares = 0.0;
+    // A lane's first vec4 stays in registers, and its weight is there when the sum is.
+    var first = vec4<f32>(0.0);
+    var first_weight = vec4<f32>(0.0);
+    if (whole && lane < vectors) {
+        first = x[base / 4u + lane];
+        first_weight = weight[lane];
+    }
+    var squares = dot(first, first);
     if (whole) {
-        for (var i = lane; i < vectors; i += wg_size) {
+        for (var i = lane + wg_size; i < vectors; i += wg_size) {
             let v = x[base / 4u + i];
             squares += dot(v, v);
         }
@@ -41,7 +48,10 @@ fn main(
     let mean = workgroup_sum(lane, squares) / f32(params.width);
     let scale = inverseSqrt(mean + params.eps);
     if (whole) {
-        for (var i = lane; i < vectors; i += wg_size) {
+        if (lane < vectors) {
+            y[base / 4u + lane] = first * scale * first_weight;
+        }
+        for (var i = lane + wg_size; i < vectors; i += wg_size) {
             y[base / 4u + i] = x[base / 4u + i] * scale * weight[i];
         }
         return;

@@ -10,7 +10,7 @@ from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 from webgpu_py.graph.limits import Limits
 from webgpu_py.graph.values import TensorSpec
 from webgpu_py.ops.packed import PackedMatrix
-from webgpu_py.ops.packed_linear import choose
+from webgpu_py.ops.packed_route import choose
 
 OP = "et_vk.linear_q4gsw.default"
 ONE_A_DIMENSION = {"max_compute_workgroups_per_dimension": 4}
@@ -190,7 +190,7 @@ def matrix(k=2048, n=64, group=32, row_bytes=None):
 )
 @pytest.mark.parametrize("software", [False, True])
 def test_choice(weight, m, limits, software, kernel):
-    route = choose(weight, m, Limits().capped(limits), software)
+    route = choose(weight, m, Limits().capped(limits), software, frozenset())
     narrow = limits.get("max_compute_invocations_per_workgroup", 64) < 4
     if kernel == "packed_gemv" and (software or narrow):
         kernel = "packed_lane"

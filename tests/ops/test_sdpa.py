@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ops.opcase import Const, In, OpCase, Sym, check, check_all, distinct
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 from webgpu_py.graph.limits import Limits
 from webgpu_py.ops.attention import Geometry, route, split_sizes
@@ -245,6 +246,12 @@ def test_browser(gpu):
 @pytest.mark.slow
 def test_browser_more(gpu):
     check_all(MORE_CASES, gpu)
+
+
+@pytest.mark.slow
+def test_browser_with_the_kernels_of_a_gpu(gpu):
+    with hardware_routes(gpu):
+        check_all([*CASES, *MORE_CASES], gpu)
 
 
 @pytest.mark.slow

@@ -21,7 +21,11 @@ from ..graph.lowering import Lowering, Operand
 Route = Literal["tile", "split"]
 
 TILE_WIDTH, TILE_ROWS, TILE_DIM, TILE_STORAGE = 128, 32, 256, 16384
+TALL_DIM, TALL_STORAGE = 128, 24576
+TILE_GROUPS, TILE_SPLITS = 500, 8
+"""Workgroups that keep a large GPU busy, and the most stretches of the keys to get them."""
 SPLIT_WIDTH, SPLIT_ROWS, SPLIT_KEYS = 64, 8, 64
+MERGE_WIDTH = 256
 MASKED = -1e30
 
 
@@ -113,29 +117,43 @@ def attend(
     bind: dict[str, Operand] = {"q": q, "k": k, "v": v, "mask": mask, "y": y}
     common: dict[str, float] = {"causal": g.causal, "whole": g.dim % 4 == 0}
     loads = {**common, "packed": g.packed, "masked": mask is not None, "capped": g.softcap > 0}
-    if route(g, out.limits) == "tile":
-        groups = g.streams * ceil_div(g.rows, TILE_ROWS)
-        columns = ceil_div(g.dim, 64)
-        out.dispatch("attention_tile", bind, params, groups, {**loads, "columns": columns})
-        return
+    tile = route(g, out.limits) == "tile"
     width = out.width(SPLIT_WIDTH)
-    block, splits = split_sizes(g, width)
+    tall = tile and _tall(g, out)
+    block, splits = _tile_sizes(g, tall, out) if tile else split_sizes(g, width)
     groups = g.streams * ceil_div(g.rows, block) * splits
     params["splits"] = splits
+    tiles = {**loads, "columns": ceil_div(g.dim, 64), "tall": tall, "direct": splits == 1}
+    tiles["even"] = g.dim % 32 == 0
     if splits == 1:
         bind["stats"] = out.scratch(16)
-        out.dispatch("attention_split", bind, params, groups, _split(g, block, width, loads, True))
+        if tile:
+            out.dispatch("attention_tile", bind, params, groups, tiles)
+        else:
+            chosen = _split(g, block, width, loads, True)
+            out.dispatch("attention_split", bind, params, groups, chosen)
         return
     parts = g.streams * g.rows * splits
     partial, stats = out.scratch(4 * parts * g.dim), out.scratch(8 * parts)
     bind |= {"y": partial, "stats": stats}
+    if tile:
+        out.dispatch("attention_tile", bind, params, groups, tiles)
+        width = out.width(64)
+        out.dispatch(
+            "attention_join",
+            {"partial": partial, "stats": stats, "y": y},
+            params,
+            ceil_div(g.streams * g.rows * ceil_div(g.dim, 4), width),
+            {"causal": g.causal, "block_rows": block, "wg_size": width},
+        )
+        return
     if decodes(g, out.limits, mask is not None) and not out.software:
         chosen = {**loads, "heads": g.heads, "vectors": g.dim // 4}
         out.dispatch("attention_decode", bind, params, groups, chosen)
     else:
         chosen = _split(g, block, width, loads, False)
         out.dispatch("attention_split", bind, params, groups, chosen)
-    width = out.width(min(SPLIT_WIDTH, _power_of_two(g.dim)) if out.software else TILE_WIDTH)
+    width = out.width(min(SPLIT_WIDTH, _power_of_two(g.dim)) if out.software else MERGE_WIDTH)
     dim_lanes = min(_power_of_two(g.dim), width)
     out.dispatch(
         "attention_merge",
@@ -144,6 +162,22 @@ def attend(
         g.streams * g.rows,
         {**common, "block_rows": block, "dim_lanes": dim_lanes, "wg_size": width},
     )
+
+
+def _tall(g: Geometry, out: Lowering) -> bool:
+    """Whether attention_tile takes 64 rows a workgroup, which read keys and values half as often."""
+    room = out.limits.max_compute_workgroup_storage_size >= TALL_STORAGE
+    return room and g.rows > TILE_ROWS and g.dim <= TALL_DIM and not out.software
+
+
+def _tile_sizes(g: Geometry, tall: bool, out: Lowering) -> tuple[int, int]:
+    """Rows of a workgroup of attention_tile, and stretches the keys are split into."""
+    rows = TILE_ROWS * (2 if tall else 1)
+    if out.software:
+        return rows, 1
+    wanted = TILE_GROUPS // (g.streams * ceil_div(g.rows, rows))
+    room = out.limits.max_storage_buffer_binding_size // (4 * g.streams * g.rows * g.dim)
+    return rows, max(1, min(wanted, TILE_SPLITS, ceil_div(g.keys, 2 * SPLIT_KEYS), room))
 
 
 def decodes(g: Geometry, limits: Limits, masked: bool) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph.call import Call
+from ..graph.dims import ceil_div
 from ..graph.lowering import Lowering, Operand
 from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
@@ -17,7 +18,7 @@ def lower_rms_norm(
 ) -> None:
     """Dispatch y = rms_norm(x) for x of rows of `width` elements."""
     # On the CPU rows are enough to occupy every core, and a barrier costs more than it saves.
-    lanes = 4 if out.software else 256 if width > 2048 else 128
+    lanes = 4 if out.software else min(max(1 << (ceil_div(width, 4) - 1).bit_length(), 64), 512)
     out.dispatch(
         "rms_norm",
         {"x": x, "weight": weight, "y": y},

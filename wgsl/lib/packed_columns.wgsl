@@ -48,18 +48,25 @@ fn code_chunk(row: u32, k: u32) -> vec4<u32> {
     return codes[(row * params.row_bytes + k / chunk * 16u) >> 4u];
 }
 
-// What a chunk adds to the sum of a row of w.
-fn chunk_sum(q: vec4<u32>, row: u32, k: u32, xs: array<vec4<f32>, 8>, total: f32) -> f32 {
-    let found = products(q, xs);
+// The scales of a chunk: its scale and minimum, or one scale a word.
+fn chunk_scales(row: u32, k: u32) -> vec4<f32> {
     if (per_word) {
-        return dot(found, vec4<f32>(
+        return vec4<f32>(
             scale_of(row, k).x,
             scale_of(row, k + 8u).x,
             scale_of(row, k + 16u).x,
             scale_of(row, k + 24u).x,
-        ));
+        );
     }
-    let s = scale_of(row, k);
+    return vec4<f32>(scale_of(row, k), 0.0, 0.0);
+}
+
+// What a chunk adds to the sum of a row of w.
+fn chunk_sum(q: vec4<u32>, s: vec4<f32>, xs: array<vec4<f32>, 8>, total: f32) -> f32 {
+    let found = products(q, xs);
+    if (per_word) {
+        return dot(found, s);
+    }
     if (has_minima()) {
         return sum4(found) * s.x + total * s.y;
     }

@@ -18,7 +18,6 @@ struct Params {
 override has_bias: bool = false;
 override has_residual: bool = false;
 
-@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read> residual: array<f32>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
@@ -31,23 +30,31 @@ fn biased(value: f32, row: u32) -> f32 {
     return value;
 }
 
-fn store(row: u32, col: u32, value: f32) {
-    let at = row * params.y_row + params.n_first + col;
-    if (has_residual) {
-        y[at] = value + residual[at];
-    } else {
-        y[at] = value;
+// What is added to an element of y; a kernel may ask for it long before it writes.
+fn residual_at(row: u32, col: u32) -> f32 {
+    if (has_residual && row < params.m && col < params.n) {
+        return residual[row * params.y_row + params.n_first + col];
     }
+    return 0.0;
+}
+
+fn store(row: u32, col: u32, value: f32, added: f32) {
+    if (row < params.m && col < params.n) {
+        y[row * params.y_row + params.n_first + col] = select(value, value + added, has_residual);
+    }
+}
+
+fn gated_sum(col: u32, gate_value: f32, up: f32) -> f32 {
+    if (col < params.n) {
+        return gated(biased(gate_value, col), biased(up, params.n + col));
+    }
+    return 0.0;
 }
 
 fn write(row: u32, col: u32, value: f32) {
-    if (row < params.m && col < params.n) {
-        store(row, col, biased(value, col));
-    }
+    store(row, col, biased(value, col), residual_at(row, col));
 }
 
 fn write_gated(row: u32, col: u32, gate_value: f32, up: f32) {
-    if (row < params.m && col < params.n) {
-        store(row, col, gated(biased(gate_value, col), biased(up, params.n + col)));
-    }
+    store(row, col, gated_sum(col, gate_value, up), residual_at(row, col));
 }

@@ -1,0 +1,159 @@
+"""Which kernel computes y = x . w^T on packed weights: a rule of shapes, limits and features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..graph.dims import ceil_div
+from ..graph.limits import Limits
+from .packed import PackedMatrix
+
+FEW_ROWS = 4
+FEW_ROWS_SOFTWARE = 16
+"""Up to so many rows each reads the weight for itself, which caches serve; more share tiles of it,
+which take 32 or 64 rows whether they are there or not."""
+
+MANY_GROUPS = 256
+"""Workgroups that keep a large GPU busy."""
+
+GEMV_VECTORS = 1280
+"""Most vec4 of x that a workgroup has in its memory."""
+
+NARROW = 2048
+"""Columns of a layer that leave a large GPU half empty."""
+
+GEMV_SUMS = 24
+"""Bytes of workgroup memory an invocation adds up its sums with."""
+
+REDUCE_NBYTES = 64
+"""Workgroup memory of `wgsl/lib/reduce.wgsl` beside a number an invocation."""
+
+MATRIX_FEATURES = frozenset({"shader-f16", "subgroups", "chromium-experimental-subgroup-matrix"})
+MATRIX_STORAGE = 32768
+MATRIX_THREADS = 512
+MATRIX_COLUMNS = 256
+MATRIX_GROUPS = 128
+"""Workgroups that keep a large GPU busy: they are four times as wide as packed_gemm's."""
+MATRIX_SUMS = 1 << 18
+"""Least rows times columns: fewer take packed_gemm's smaller tiles less time (H200)."""
+
+GEMM_THREADS = 128
+TILE_STORAGE = 16384
+GEMM_COLUMNS = 64
+GEMM_DEPTH = 32
+MOST_SPLITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A kernel with its constants; how much of y a unit covers, and units a workgroup.
+
+    With `splits`, so many workgroups share the k of a unit and leave a sum each.
+    """
+
+    kernel: str
+    constants: Mapping[str, float]
+    rows: int
+    columns: int
+    units: int = 1
+    splits: int = 1
+
+    def groups(self, m: int, n: int) -> int:
+        """Workgroups for m rows and n columns of the product."""
+        units = ceil_div(m, self.rows) * ceil_div(n, self.columns)
+        return ceil_div(units * self.splits, self.units)
+
+
+def choose(
+    weight: PackedMatrix, m: int, limits: Limits, software: bool, features: frozenset[str]
+) -> Route:
+    """The kernel for m rows of x.
+
+    `packed_gemv`, lanes along k, for few rows, or `packed_lane` on adapters that run on the CPU;
+    `packed_gemm`, tiles in workgroup memory, for many, or `packed_gemm_matrix` where there are
+    subgroup matrices; `packed_any` for shapes that are no whole vectors.
+    """
+    if not weight.vectors:
+        return _any(weight, m, limits)
+    room = limits.max_compute_workgroup_storage_size >= TILE_STORAGE
+    tiles = room and limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS
+    if m > (FEW_ROWS_SOFTWARE if software else FEW_ROWS) and tiles:
+        large = m * weight.n >= MATRIX_SUMS and weight.k % 8 == 0
+        if large and has_matrices(limits, features):
+            return _gemm_matrix(weight, m)
+        return _gemm(weight, m, software)
+    if software or not room or limits.workgroup_width(64) < 4:
+        return _lane(weight, m, limits)
+    return _gemv(weight, m, limits)
+
+
+def _chunks(weight: PackedMatrix) -> dict[str, float]:
+    per_word = weight.scale_kind != "none" and weight.span % weight.chunk != 0
+    return {"chunk": weight.chunk, "per_word": per_word}
+
+
+def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+    # Measured on an H200: few lanes where columns abound, many where a row is long or columns few.
+    chunks, sums = weight.k // weight.chunk, m * weight.n
+    row = 1 << (chunks - 1).bit_length()
+    sums_nbytes = GEMV_SUMS * limits.workgroup_width(256) + REDUCE_NBYTES
+    storage = limits.max_compute_workgroup_storage_size - sums_nbytes
+    room = min(GEMV_VECTORS, storage // 16) // (weight.chunk // 4 + 1)
+    most = max(4, min(1 << (room.bit_length() - 1), row))
+    wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32 if sums >= 1024 else 64
+    lanes = min(limits.workgroup_width(wanted), most)
+    width = max(lanes, limits.workgroup_width(128 if lanes <= 32 else 256))
+    # A narrow layer is a matter of latency: its workgroups stage their row at once.
+    slots = most if sums < NARROW else lanes
+    constants = {**_chunks(weight), "lanes": lanes, "slots": slots, "wg_size": width}
+    return Route("packed_gemv", constants, 1, 4 * width // lanes)
+
+
+def _lane(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+    # Few invocations a workgroup, so that a narrow layer still occupies every core.
+    width = fitting_width(8, m * ceil_div(weight.n, 4), limits)
+    return Route("packed_lane", {**_chunks(weight), "wg_size": width}, 1, 4, width)
+
+
+def _gemm(weight: PackedMatrix, m: int, software: bool) -> Route:
+    rows = 64 if m > 32 else 32
+    tiles = ceil_div(m, rows) * ceil_div(weight.n, GEMM_COLUMNS)
+    # Two turns of the loop are the least that is worth a share of its own.
+    splits = min(MANY_GROUPS // tiles, weight.k // (2 * GEMM_DEPTH), MOST_SPLITS)
+    constants = {**_chunks(weight), "tall": rows == 64}
+    return Route(
+        "packed_gemm", constants, rows, GEMM_COLUMNS, splits=1 if software else max(splits, 1)
+    )
+
+
+def has_matrices(limits: Limits, features: frozenset[str]) -> bool:
+    """Whether `packed_gemm_matrix` runs on such a device."""
+    room = limits.max_compute_workgroup_storage_size >= MATRIX_STORAGE
+    return (
+        features >= MATRIX_FEATURES
+        and room
+        and limits.workgroup_width(MATRIX_THREADS) == MATRIX_THREADS
+    )
+
+
+def _gemm_matrix(weight: PackedMatrix, m: int) -> Route:
+    rows = 128 if m > 64 else 64
+    tiles = ceil_div(m, rows) * ceil_div(weight.n, MATRIX_COLUMNS)
+    splits = max(1, min(MATRIX_GROUPS // tiles, weight.k // (4 * GEMM_DEPTH), MOST_SPLITS))
+    constants = {**_chunks(weight), "tall": rows == 128}
+    return Route("packed_gemm_matrix", constants, rows, MATRIX_COLUMNS, splits=splits)
+
+
+def _any(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+    width = fitting_width(64, ceil_div(m, 4) * weight.n, limits)
+    return Route("packed_any", {"wg_size": width}, 4, 1, width)
+
+
+def fitting_width(wanted: int, invocations: int, limits: Limits) -> int:
+    """The wanted workgroup width, or a larger one where the grid would be too small for it."""
+    width = limits.workgroup_width(wanted)
+    most = limits.max_compute_workgroups_per_dimension**2
+    while invocations > most * width and limits.workgroup_width(2 * width) > width:
+        width *= 2
+    return width
