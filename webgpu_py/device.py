@@ -95,10 +95,12 @@ class Device:
 async def request_device(kind: DeviceKind = "browser", **options: Any) -> Device:
     """A device: `browser` (WebGPU in a page or worker), `cpu` (NumPy), `native` (wgpu-py).
 
-    A browser's GPU is tested once: see `webgpu_py.self_test`.
+    A browser's GPU is tested once: see `webgpu_py.self_test`. `features` are the optional features
+    of WebGPU to use, by default all that kernels have a use for; without "shader-f16" every product
+    is computed in float32.
 
     Errors: NoWebGPU, InsecureContext, NoAdapter, VersionMismatch, WrongNumbers; FeatureMissing
-    for another kind, or for `browser` outside of one.
+    for another kind or feature, or for `browser` outside of one.
     """
     if kind == "browser":
         if sys.platform != "emscripten":

@@ -1,21 +1,25 @@
 """Does this GPU compute right, and the same every time? Asked once an adapter, browser and release.
 
 Browsers run on drivers nobody has tested: some give wrong numbers, some other numbers now and
-then. Such a GPU is refused by name before a model speaks nonsense on it.
+then. Such a GPU is refused by name before a model speaks nonsense on it. Subgroup matrices, an
+experiment of browsers, are tested by themselves: where they fail the device goes on without them.
 """
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from . import __version__
 from .bridge import registered_half, settled
-from .errors import WrongNumbers
+from .errors import DeviceLost, WebGPUPyError, WrongNumbers
 from .events import since, tell
 from .graph.builder import Graph, Var
+from .ops.packed_route import MATRICES, has_matrices
 
 if TYPE_CHECKING:
     from .device import Device
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
 ROWS, N, K, GROUP = 3, 40, 96, 32
 TOLERANCE = 1e-4
 """Of the largest value: a hundred times what float32 loses here."""
+
+MATRIX_ROWS, MATRIX_COLUMNS = 128, 2048
+MATRIX_TOLERANCE = 2e-3
+"""Of a row's largest value: float16 factors lose 3e-4."""
 
 _passed: set[str] = set()
 
@@ -53,25 +61,68 @@ class _Golden:
 
     def expected(self, ids: np.ndarray) -> dict[str, np.ndarray]:
         """The same in float64."""
-        codes = (self._codes[:, :, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15).reshape(N, K)
-        scales = np.repeat(self._scales.astype(np.float64).reshape(N, -1), GROUP, axis=1)
-        rows = ((codes.astype(np.float64) - 8) * scales)[ids]
+        rows = _values(self._codes, self._scales)[ids]
         norm = rows / np.sqrt((rows * rows).mean(-1, keepdims=True) + 1e-6) * self._gain
         powers = np.exp(norm - norm.max(-1, keepdims=True))
         return {"rows": rows, "norm": norm, "softmax": powers / powers.sum(-1, keepdims=True)}
 
 
+class _MatrixGolden:
+    """A product that packed_gemm_matrix computes, of rows from 2^-100 to 2^100 in size."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(2)
+        self._codes = rng.integers(0, 1 << 32, (MATRIX_COLUMNS, GROUP // 8), np.uint32)
+        self._scales = rng.uniform(0.02, 0.2, MATRIX_COLUMNS).astype(np.float16)
+        powers = 2.0 ** np.linspace(-100, 100, MATRIX_ROWS).round()
+        x = rng.uniform(-1, 1, (2, MATRIX_ROWS, GROUP)) * powers[:, None]
+        self.inputs = x.astype(np.float32)
+
+    def graph(self) -> Graph:
+        """x . w^T on the device."""
+        g = Graph()
+        x = g.input("x", (MATRIX_ROWS, GROUP), "float32")
+        weight = g.constant(self._codes), g.constant(self._scales.view(np.uint32))
+        product = g.call("webgpu_py.linear_q4", x, *weight, "f16", GROUP, None)
+        g.output("product", cast(Var, product))
+        return g
+
+    def expected(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """The same in float64."""
+        return {"product": x.astype(np.float64) @ _values(self._codes, self._scales).T}
+
+
+def _values(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Rows of 4-bit codes [n, k/8] with a scale every GROUP, in float64."""
+    low_first = codes[:, :, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15
+    rows = low_first.reshape(len(codes), -1).astype(np.float64) - 8
+    return rows * np.repeat(scales.astype(np.float64).reshape(len(codes), -1), GROUP, axis=1)
+
+
 async def check_numbers(device: Device) -> None:
     """The self test, where this release has not passed it on this adapter and browser before."""
+    await _once(device, "kernels", self_test)
+    if not has_matrices(device.limits, device.features):
+        return
+    try:
+        await _once(device, "matrices", matrix_test)
+    except DeviceLost:
+        raise
+    except WebGPUPyError as error:
+        device.bridge.features -= {MATRICES}
+        tell("self_test.without_matrices", {"message": str(error)}, logging.WARNING)
+
+
+async def _once(device: Device, what: str, test: Callable[[Device], Awaitable[None]]) -> None:
     half = await registered_half()
     info = [str(v) for v in device.info.values()]
-    name = "|".join([__version__, *info, *sorted(device.features)])
+    name = "|".join([__version__, what, *info, *sorted(device.features)])
     if name in _passed:
         return
     if not await settled(half.isChecked(name)):
         started = time.perf_counter()
-        await self_test(device)
-        tell("self_test.passed", {"ms": since(started)})
+        await test(device)
+        tell("self_test.passed", {"what": what, "ms": since(started)})
         await settled(half.noteChecked(name))
     _passed.add(name)
 
@@ -80,18 +131,41 @@ async def self_test(device: Device) -> None:
     """Run a few kernels three times on the same buffers. WrongNumbers names what differed."""
     golden = _Golden()
     first, other = np.array([[7, 0, N - 1], [20, 33, 5]], np.int32)
-    session = await golden.graph().build(device)
+    runs = [{"ids": ids} for ids in (first, other, first)]
+    await _run(device, golden.graph(), runs, [golden.expected(**r) for r in runs], TOLERANCE, None)
+
+
+async def matrix_test(device: Device) -> None:
+    """The same of the kernel that uses subgroup matrices."""
+    golden = _MatrixGolden()
+    first, other = golden.inputs
+    runs = [{"x": x} for x in (first, other, first)]
+    expected = [golden.expected(**r) for r in runs]
+    await _run(device, golden.graph(), runs, expected, MATRIX_TOLERANCE, -1)
+
+
+async def _run(
+    device: Device,
+    graph: Graph,
+    runs: Sequence[dict[str, np.ndarray]],
+    expected: Sequence[dict[str, np.ndarray]],
+    tolerance: float,
+    axis: int | None,
+) -> None:
+    """Near `expected`, of the largest value over `axis`; the last run's bits are the first's."""
+    session = await graph.build(device)
     seen: dict[str, np.ndarray] = {}
     try:
-        for run, ids in enumerate((first, other, first), 1):
-            found, expected = await session.run(ids=ids), golden.expected(ids)
+        for run, (inputs, wanted) in enumerate(zip(runs, expected, strict=True), 1):
+            found = await session.run(**inputs)
             for name, values in found.items():
-                exact = expected[name]
-                near = np.abs(values - exact) <= TOLERANCE * np.abs(exact).max()
-                _check(device, name, f"run {run} of 3", values, exact, near)
-                if run == 3:
+                exact = wanted[name]
+                largest = np.abs(exact).max(axis, keepdims=True)
+                near = np.abs(values - exact) <= tolerance * largest
+                _check(device, name, f"run {run} of {len(runs)}", values, exact, near)
+                if run == len(runs):
                     same = values.view(np.uint32) == seen[name].view(np.uint32)
-                    _check(device, name, "run 3 against run 1", values, seen[name], same)
+                    _check(device, name, f"run {run} against run 1", values, seen[name], same)
             seen = seen or found
     finally:
         session.close()

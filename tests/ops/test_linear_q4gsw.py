@@ -10,7 +10,7 @@ from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 from webgpu_py.graph.limits import Limits
 from webgpu_py.graph.values import TensorSpec
 from webgpu_py.ops.packed import PackedMatrix
-from webgpu_py.ops.packed_route import choose
+from webgpu_py.ops.packed_route import MATRIX_FEATURES, choose
 
 OP = "et_vk.linear_q4gsw.default"
 ONE_A_DIMENSION = {"max_compute_workgroups_per_dimension": 4}
@@ -104,6 +104,7 @@ BIG = {
     "gate_proj_pf": (128, 2048, 8192),
     "down_proj_pf": (128, 8192, 2048),
     "shmem_edge": (130, 4096, 2056),
+    "tall_edge": (100, 1024, 956),
 }
 
 
@@ -152,7 +153,7 @@ def test_big_layer_of_other_groups(gpu, group):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["steel", "shmem_edge"])
+@pytest.mark.parametrize("name", ["steel", "shmem_edge", "tall_edge"])
 def test_big_layer_with_the_kernels_of_a_gpu(gpu, name):
     with hardware_routes(gpu):
         check(layer(*BIG[name]), gpu)
@@ -195,6 +196,31 @@ def test_choice(weight, m, limits, software, kernel):
     if kernel == "packed_gemv" and (software or narrow):
         kernel = "packed_lane"
     assert route.kernel == kernel
+
+
+@pytest.mark.parametrize(
+    ("weight", "m", "limits", "kernel"),
+    [
+        (matrix(n=2048), 128, {}, "packed_gemm_matrix"),
+        (matrix(n=2048), 127, {}, "packed_gemm"),
+        (matrix(n=1 << 17), 5, {}, "packed_gemm_matrix"),
+        (matrix(n=1 << 18), 4, {}, "packed_gemv"),
+        (matrix(n=2048, k=36), 128, {}, "packed_any"),
+        (matrix(n=2048), 128, {"max_compute_workgroup_storage_size": 32767}, "packed_gemm"),
+        (matrix(n=2048), 128, {"max_compute_invocations_per_workgroup": 256}, "packed_gemm"),
+    ],
+)
+def test_choice_with_subgroup_matrices(weight, m, limits, kernel):
+    room = {
+        "max_compute_workgroup_storage_size": 49152,
+        "max_compute_invocations_per_workgroup": 1024,
+        "max_compute_workgroup_size_x": 1024,
+    }
+    found = Limits(**room).capped(limits)
+    assert choose(weight, m, found, False, MATRIX_FEATURES).kernel == kernel
+    for feature in MATRIX_FEATURES:
+        without = choose(weight, m, found, False, MATRIX_FEATURES - {feature})
+        assert without.kernel == kernel.removesuffix("_matrix")
 
 
 def zeros(dtype):

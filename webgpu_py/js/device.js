@@ -3,7 +3,8 @@
 import {WebGPUPyError} from './errors.js';
 import {tell} from './events.js';
 
-const USEFUL_FEATURES = ['timestamp-query', 'shader-f16', 'subgroups'];
+const MATRICES = 'chromium-experimental-subgroup-matrix';
+const USEFUL_FEATURES = ['timestamp-query', 'shader-f16', 'subgroups', MATRICES];
 
 const devices = new Map();
 let lastHandle = 0;
@@ -42,8 +43,26 @@ function limitsOf(limits) {
   return found;
 }
 
-/** Open a device with the adapter's own limits, or take over the app's: {device: GPUDevice}. */
+// Of an adapter's or device's features those that are wanted and that kernels can use.
+function usable(features, info, wanted) {
+  // packed_gemm_matrix is written for fragments of 16 by 16 and subgroups of 32.
+  const fits = info?.subgroupMinSize === 32 && info.subgroupMaxSize === 32 && [...(info.subgroupMatrixConfigs ?? [])].some(
+    (c) => c.M === 16 && c.N === 16 && c.K === 16 && c.componentType === 'f16' && c.resultComponentType === 'f32');
+  return wanted.filter((f) => features.has(f) && (f !== MATRICES || fits));
+}
+
+function wantedFeatures(names = USEFUL_FEATURES) {
+  const unknown = names.filter((f) => !USEFUL_FEATURES.includes(f));
+  if (unknown.length) throw new WebGPUPyError('FeatureMissing', `features ${unknown.join(', ')} are none that kernels use; name some of ${USEFUL_FEATURES.join(', ')}, or none.`);
+  return names;
+}
+
+/**
+ * Open a device with the adapter's own limits and `features` (those that kernels use), or take over the app's:
+ * {device: GPUDevice}.
+ */
 export async function open(options = {}) {
+  const wanted = wantedFeatures(options.features);
   let gpu = options.device;
   let adapterInfo = gpu?.adapterInfo;
   if (!gpu) {
@@ -58,7 +77,7 @@ export async function open(options = {}) {
     // The two subgroup sizes are reported among the limits by some versions but can't be asked for.
     delete requiredLimits.minSubgroupSize;
     delete requiredLimits.maxSubgroupSize;
-    const requiredFeatures = USEFUL_FEATURES.filter((f) => adapter.features.has(f));
+    const requiredFeatures = usable(adapter.features, adapterInfo, wanted);
     gpu = await adapter.requestDevice({requiredLimits, requiredFeatures}).catch((error) => {
       throw new WebGPUPyError('NoAdapter', `The adapter gives no device: ${error.message}. Try again; if that does not help, restart the browser or update the GPU driver.`);
     });
@@ -88,7 +107,7 @@ export async function open(options = {}) {
       subgroup_min_size: info.subgroupMinSize ?? 0, subgroup_max_size: info.subgroupMaxSize ?? 0,
     },
     limits: limitsOf(gpu.limits),
-    features: [...gpu.features],
+    features: usable(gpu.features, adapterInfo, wanted),
   };
 }
 

@@ -165,7 +165,7 @@ def attend(
 
 
 def _tall(g: Geometry, out: Lowering) -> bool:
-    """Whether attention_tile takes 64 rows a workgroup, which read keys and values half as often."""
+    """Whether attention_tile takes 64 rows a workgroup, for which keys are read half as often."""
     room = out.limits.max_compute_workgroup_storage_size >= TALL_STORAGE
     return room and g.rows > TILE_ROWS and g.dim <= TALL_DIM and not out.software
 

@@ -29,7 +29,8 @@ GEMV_SUMS = 24
 REDUCE_NBYTES = 64
 """Workgroup memory of `wgsl/lib/reduce.wgsl` beside a number an invocation."""
 
-MATRIX_FEATURES = frozenset({"shader-f16", "subgroups", "chromium-experimental-subgroup-matrix"})
+MATRICES = "chromium-experimental-subgroup-matrix"
+MATRIX_FEATURES = frozenset({"shader-f16", "subgroups", MATRICES})
 MATRIX_STORAGE = 32768
 MATRIX_THREADS = 512
 MATRIX_COLUMNS = 256
