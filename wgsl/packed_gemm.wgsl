@@ -1,12 +1,13 @@
 //! lib: grid, packed, gate, packed_linear, packed_tile
-// Packed linear for many rows: tiles of 64 columns by 64 or 32 rows, 128 invocations, 4 columns by
-// 8 or 4 rows each. Weights are dequantized once a tile, into workgroup memory, and the next tile's
-// words are on their way while this one is multiplied. Both tiles lie as vec4 along k; `slot`
-// spreads the rows over the memory banks. With a gate, a tile's columns are 32 gates and what they
-// gate, so that an invocation holds both. Where tiles are too few for a GPU, `splits` workgroups
-// share the k of one and packed_merge adds up what they write.
+// Packed linear for many rows: tiles of 64 columns by 1, 2 or 4 blocks of 32 rows, 128 invocations,
+// 4 columns by 4 rows of each block. Weights are dequantized once a tile, into workgroup memory, and
+// the next tile's words are on their way while this one is multiplied. Both tiles lie as vec4 along
+// k; `slot` spreads the rows over the memory banks. With a gate, a tile's columns are 32 gates and
+// what they gate, so that an invocation holds both. Where tiles are too few for a GPU, `splits`
+// workgroups share the k of one and packed_merge adds up what they write.
 
-override tall: bool = true; // 64 rows a tile, else 32
+override blocks: u32 = 2u; // 1, 2 or 4
+override x_count: u32 = 256u * blocks;
 
 const DEPTH = 32u;
 const QUADS = 8u;
@@ -14,12 +15,12 @@ const THREADS = 128u;
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 
-var<workgroup> x_tile: array<vec4<f32>, 512>;
+var<workgroup> x_tile: array<vec4<f32>, x_count>;
 var<workgroup> w_tile: array<vec4<f32>, 512>;
 
-// An invocation's share of the next tiles: 4 vec4 of x, 16 elements of one row of w.
+// An invocation's share of the next tiles: 2 vec4 of x a block, 16 elements of one row of w.
 struct Ahead {
-    x: array<vec4<f32>, 4>,
+    x: array<vec4<f32>, 8>,
     w: array<vec4<u32>, 4>,
 }
 
@@ -39,11 +40,8 @@ fn fetch_x(thread: u32, i: u32, first_row: u32, k0: u32) -> vec4<f32> {
 
 fn fetch(thread: u32, first_row: u32, w_row: u32, k0: u32) -> Ahead {
     var next: Ahead;
-    next.x[0] = fetch_x(thread, 0u, first_row, k0);
-    next.x[1] = fetch_x(thread, 1u, first_row, k0);
-    if (tall) {
-        next.x[2] = fetch_x(thread, 2u, first_row, k0);
-        next.x[3] = fetch_x(thread, 3u, first_row, k0);
+    for (var i = 0u; i < 2u * blocks; i++) {
+        next.x[i] = fetch_x(thread, i, first_row, k0);
     }
     next.w = fetch_words(thread, w_row, k0);
     return next;
@@ -140,7 +138,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,
 ) {
-    let edge = select(32u, 64u, tall);
+    let edge = 32u * blocks;
     let down = (params.m + edge - 1u) / edge;
     let index = group_index(group, groups);
     let at = index / params.splits;
@@ -164,13 +162,19 @@ fn main(
     var b1 = none;
     var b2 = none;
     var b3 = none;
+    var c0 = none;
+    var c1 = none;
+    var c2 = none;
+    var c3 = none;
+    var d0 = none;
+    var d1 = none;
+    var d2 = none;
+    var d3 = none;
     var next = fetch(thread, first_row, w_row, begin);
     for (var k0 = begin; k0 < end; k0 += DEPTH) {
-        for (var i = 0u; i < 4u; i++) {
-            if (tall || i < 2u) {
-                let v = thread + i * THREADS;
-                x_tile[slot(v / QUADS, v % QUADS)] = next.x[i] * place();
-            }
+        for (var i = 0u; i < 2u * blocks; i++) {
+            let v = thread + i * THREADS;
+            x_tile[slot(v / QUADS, v % QUADS)] = next.x[i] * place();
         }
         store_w(thread, next.w, w_row, k0);
         workgroupBarrier();
@@ -185,12 +189,24 @@ fn main(
             a1 = onto(a1, u, w1);
             a2 = onto(a2, u, w2);
             a3 = onto(a3, u, w3);
-            if (tall) {
+            if (blocks >= 2u) {
                 let v = x_rows(ty, 32u, q);
                 b0 = onto(b0, v, w0);
                 b1 = onto(b1, v, w1);
                 b2 = onto(b2, v, w2);
                 b3 = onto(b3, v, w3);
+            }
+            if (blocks == 4u) {
+                let s = x_rows(ty, 64u, q);
+                c0 = onto(c0, s, w0);
+                c1 = onto(c1, s, w1);
+                c2 = onto(c2, s, w2);
+                c3 = onto(c3, s, w3);
+                let t = x_rows(ty, 96u, q);
+                d0 = onto(d0, t, w0);
+                d1 = onto(d1, t, w1);
+                d2 = onto(d2, t, w2);
+                d3 = onto(d3, t, w3);
             }
         }
         workgroupBarrier();
@@ -198,7 +214,11 @@ fn main(
     let row = first_row + ty;
     let col = first_col + tx;
     write_block(row, col, array(a0, a1, a2, a3), index % params.splits);
-    if (tall) {
+    if (blocks >= 2u) {
         write_block(row + 32u, col, array(b0, b1, b2, b3), index % params.splits);
+    }
+    if (blocks == 4u) {
+        write_block(row + 64u, col, array(c0, c1, c2, c3), index % params.splits);
+        write_block(row + 96u, col, array(d0, d1, d2, d3), index % params.splits);
     }
 }

@@ -41,6 +41,7 @@ MATRIX_SUMS = 1 << 18
 
 GEMM_THREADS = 128
 TILE_STORAGE = 16384
+LARGE_STORAGE, LARGE_K, LARGE_GROUPS = 24576, 1024, 240
 GEMM_COLUMNS = 64
 GEMM_DEPTH = 32
 MOST_SPLITS = 16
@@ -83,7 +84,7 @@ def choose(
         large = m * weight.n >= MATRIX_SUMS and weight.k % 8 == 0
         if large and has_matrices(limits, features):
             return _gemm_matrix(weight, m)
-        return _gemm(weight, m, software)
+        return _gemm(weight, m, limits, software)
     if software or not room or limits.workgroup_width(64) < 4:
         return _lane(weight, m, limits)
     return _gemv(weight, m, limits)
@@ -117,15 +118,27 @@ def _lane(weight: PackedMatrix, m: int, limits: Limits) -> Route:
     return Route("packed_lane", {**_chunks(weight), "wg_size": width}, 1, 4, width)
 
 
-def _gemm(weight: PackedMatrix, m: int, software: bool) -> Route:
-    rows = 64 if m > 32 else 32
-    tiles = ceil_div(m, rows) * ceil_div(weight.n, GEMM_COLUMNS)
+def _gemm(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route:
+    large = limits.max_compute_workgroup_storage_size >= LARGE_STORAGE and not software
+    blocks = 2 if m > 32 else 1
+    splits = 1 if software else _splits(weight, m, blocks)
+    if large and m > 64 and weight.k >= LARGE_K:
+        # Taller tiles read weights less often, where there are enough of them (H200).
+        groups = _tiles(weight, m, 4) * _splits(weight, m, 4)
+        if groups >= LARGE_GROUPS:
+            blocks, splits = 4, _splits(weight, m, 4)
+    constants = {**_chunks(weight), "blocks": blocks}
+    return Route("packed_gemm", constants, 32 * blocks, GEMM_COLUMNS, splits=splits)
+
+
+def _tiles(weight: PackedMatrix, m: int, blocks: int) -> int:
+    return ceil_div(m, 32 * blocks) * ceil_div(weight.n, GEMM_COLUMNS)
+
+
+def _splits(weight: PackedMatrix, m: int, blocks: int) -> int:
     # Two turns of the loop are the least that is worth a share of its own.
-    splits = min(MANY_GROUPS // tiles, weight.k // (2 * GEMM_DEPTH), MOST_SPLITS)
-    constants = {**_chunks(weight), "tall": rows == 64}
-    return Route(
-        "packed_gemm", constants, rows, GEMM_COLUMNS, splits=1 if software else max(splits, 1)
-    )
+    wanted = MANY_GROUPS // _tiles(weight, m, blocks)
+    return max(1, min(wanted, weight.k // (2 * GEMM_DEPTH), MOST_SPLITS))
 
 
 def has_matrices(limits: Limits, features: frozenset[str]) -> bool:
