@@ -151,7 +151,7 @@ class Models:
         )
         started = time.perf_counter()
         at, crossings, tokens = [], [], []
-        async for piece in Stream(self.generator.start(prompt, options)).pieces():
+        async for piece in Stream(self.generator.start(prompt, options), prompt).pieces():
             at.append(time.perf_counter())
             crossings.append(self.device.bridge.crossings + len(at))
             tokens += piece.tokens

@@ -110,7 +110,7 @@ export async function runModels(suite, peers, context) {
 // Answers of all engines in turns. The first compiles what is still to be compiled, and is left out
 // where there is time for others.
 async function answer(engines, length, shape, { name, tokens: count }, book, { software, quick }) {
-  const rounds = software ? 1 : quick ? 2 : 6;
+  const rounds = software ? 1 : quick ? 2 : 4;
   for (let round = 0; round < rounds; round++) {
     for (const engine of engines) {
       const prompt = promptOf(length, shape.vocab_size);

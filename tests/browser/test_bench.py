@@ -14,8 +14,8 @@ CASE = "linear_q4/576x576/m128"
 
 
 @pytest.fixture
-def measured(browser, tmp_path):
-    """The result that the page posts for one case of one operator."""
+def measured(browser, tmp_path, request):
+    """What the page posts for the query that the test asks for."""
     done, posted = threading.Event(), {}
 
     def received(path, body):
@@ -27,13 +27,14 @@ def measured(browser, tmp_path):
     with Server(mounts, sinks={"/__": received}) as server:
         raw = browser.new_page()
         page = Synchronous(browser, raw)
-        page.goto(f"{server.url}/index.html?suite=kernels&only={CASE}&quick=1&date=2026-01-02")
+        page.goto(f"{server.url}/index.html?{request.param}&quick=1&date=2026-01-02")
         assert done.wait(180), page.locator("#log").inner_text()
         browser.call(raw.context.close)
     return posted
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("measured", [f"suite=kernels&only={CASE}"], indirect=True)
 def test_a_case_is_measured_and_posted_in_the_agreed_form(measured):
     result = measured["/__result"]
     assert "error" not in result
@@ -50,3 +51,15 @@ def test_a_case_is_measured_and_posted_in_the_agreed_form(measured):
     assert row["ours_ms"] > 0
     assert row["peer"] is None
     assert result["date"] == "2026-01-02"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measured", ["suite=model"], indirect=True)
+def test_a_language_model_is_measured(measured):
+    result = measured["/__result"]
+    assert "error" not in result
+    rows = {row["case"]: row for row in result["rows"] if row["suite"] == "model"}
+    assert {"smollm2/load", "smollm2/first_token/32", "smollm2/decode/32"} <= set(rows)
+    for case in ("smollm2/load", "smollm2/first_token/32", "smollm2/decode/32"):
+        assert rows[case]["ours_ms"] > 0, rows[case].get("note")
+        assert "note" not in rows[case]
