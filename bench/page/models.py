@@ -8,10 +8,11 @@ from kernels import Operands, Shared, kernels_of
 
 from webgpu_py.generation import GenerationOptions
 from webgpu_py.graph.session import Session
-from webgpu_py.llm import LLM, Stream, largest_chunk, make_generator
+from webgpu_py.llm import LLM, largest_chunk, make_generator
 from webgpu_py.models.config import ModelConfig
 from webgpu_py.models.decoder import build_decoder
 from webgpu_py.models.weights import Packed, StoredWeights
+from webgpu_py.stream import Stream
 
 FORBIDDEN = -1e9
 """Added to the logits of tokens that would end an answer early."""

@@ -63,7 +63,7 @@ def with_blocks(language):
 def on_cpu(monkeypatch, tmp_path):
     """A folder with the files that the documents open, and a device that every machine has."""
     request = wg.request_device
-    monkeypatch.setattr(wg, "request_device", lambda kind: request("cpu"))
+    monkeypatch.setattr(wg, "request_device", lambda kind="browser", **_: request("cpu"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.gguf").write_bytes(tiny_gguf())
     shutil.copyfile(RECIPE / "model.pte", tmp_path / "model.pte")
