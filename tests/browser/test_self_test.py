@@ -5,6 +5,7 @@ import pytest
 from browser.pages import Visit
 from tiny_model import tiny_gguf
 from webgpu_py.assets import asset_path
+from webgpu_py.errors import FeatureMissing
 from webgpu_py.host.server import Server
 
 
@@ -36,6 +37,22 @@ def test_it_runs_once_and_leaves_nothing(gpu):
     print(f"self test: {1e3 * seconds:.0f} ms")
     assert found == [0, 0]
     assert left == {"buffers": 0, "buffer_nbytes": 0, "plans": 0, "runs": 3}
+
+
+async def features_of(names):
+    import webgpu_py as wg
+
+    device = await wg.request_device(features=names)
+    found = sorted(device.features)
+    await device.close()
+    return found
+
+
+def test_the_caller_says_which_features_are_used(gpu):
+    assert gpu.call(features_of, names=["subgroups"]) == ["subgroups"]
+    assert gpu.call(features_of, names=[]) == []
+    with pytest.raises(FeatureMissing, match="shader-f61 are none that kernels use"):
+        gpu.call(features_of, names=["shader-f61"])
 
 
 @pytest.fixture

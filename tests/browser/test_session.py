@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from webgpu_py.errors import FeatureMissing, LimitExceeded, VersionMismatch
+from webgpu_py.errors import LimitExceeded, VersionMismatch
 
 W = np.arange(1, 5, dtype=np.float32)
 
@@ -191,19 +191,3 @@ def test_a_notebook_loads_the_half_from_the_package(browser, mounts, settings):
         gpu = Gpu(browser, server)
         assert gpu.call(from_the_package) == bytes(4)
         gpu.close()
-
-
-async def features_of(names):
-    import webgpu_py as wg
-
-    device = await wg.request_device(features=names)
-    found = sorted(device.features)
-    await device.close()
-    return found
-
-
-def test_the_caller_says_which_features_are_used(gpu):
-    assert gpu.call(features_of, names=["subgroups"]) == ["subgroups"]
-    assert gpu.call(features_of, names=[]) == []
-    with pytest.raises(FeatureMissing, match="shader-f61 are none that kernels use"):
-        gpu.call(features_of, names=["shader-f61"])
