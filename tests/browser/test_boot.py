@@ -2,7 +2,9 @@
 
 import pytest
 
+from browser.pages import Visit
 from webgpu_py.host.pyodide_files import write_lock
+from webgpu_py.host.server import Server
 from webgpu_py.host.wheel import build_wheel
 
 START_WORKER = """url => new Promise((resolve) => {
@@ -29,38 +31,55 @@ try {{
 IMPORTED = "import webgpu_py, numpy, _webgpu_py_js; str(webgpu_py.__file__)"
 
 
+@pytest.fixture(scope="module")
+def visit(browser, mounts, settings):
+    """An empty page under the default CSP; a worker that lives on spares the next the compiling."""
+    with Server(dict(mounts), headers=dict(settings.headers)) as server:
+        server.pages["/t.html"] = b"<!doctype html>"
+        one = Visit(browser, server)
+        one.page.goto(f"{server.url}/t.html")
+        yield one
+        one.close()
+
+
 @pytest.fixture
-def boot(page, server):
-    """Boot in a worker of an empty page under the default CSP, and run a line of Python."""
+def files(visit):
+    """What the page's server serves, to be changed for one test."""
+    mounts = visit.server.mounts
+    before = dict(mounts)
+    yield mounts
+    mounts.clear()
+    mounts.update(before)
+
+
+@pytest.fixture
+def boot(visit):
+    """Boot in a worker of its own, and run a line of Python."""
 
     def start(options="wheelURL: '/wheel/webgpu_py.whl'", python=IMPORTED):
-        server.pages["/t.html"] = b"<!doctype html>"
-        server.pages["/t.js"] = BOOT.format(options=options, python=python).encode()
-        page.goto(f"{server.url}/t.html")
-        return page.evaluate(START_WORKER, "/t.js")
+        visit.server.pages["/t.js"] = BOOT.format(options=options, python=python).encode()
+        return visit.page.evaluate(START_WORKER, "/t.js")
 
     return start
 
 
-def test_wheel_by_url_under_strict_csp(boot):
-    answer = boot(python="import webgpu_py, _webgpu_py_js; _webgpu_py_js.answer")
-    assert answer == {"value": 42, "violations": [], "restored": True}
+def test_wheel_by_url_under_strict_csp_with_its_assets(boot):
+    answer = boot(
+        python="import _webgpu_py_js; from webgpu_py.assets import *; "
+        "[_webgpu_py_js.answer, asset_path('wgsl').is_dir(), asset_text('js/bridge.js')].__repr__()"
+    )
+    text = answer.pop("value")
+    assert text.startswith("[42, True, ") and "PROTOCOL_VERSION" in text
+    assert answer == {"violations": [], "restored": True}
 
 
-def test_wheel_named_by_the_lock(boot, server, tmp_path):
+def test_wheel_named_by_the_lock(boot, files, tmp_path):
     wheel = build_wheel(tmp_path)
     write_lock(tmp_path, wheel)
     for file in (wheel.path, tmp_path / "pyodide-lock.json"):
-        server.mounts[f"/pyodide/{file.name}"] = file
+        files[f"/pyodide/{file.name}"] = file
     answer = boot(options="")
     assert "site-packages/webgpu_py" in answer["value"]
-
-
-def test_assets_are_found_inside_pyodide(boot):
-    code = (
-        "from webgpu_py.assets import *; asset_path('wgsl').is_dir() and asset_text('js/bridge.js')"
-    )
-    assert "PROTOCOL_VERSION" in boot(python=code)["value"]
 
 
 def test_missing_wheel_is_a_network_error(boot):
@@ -76,17 +95,20 @@ def test_package_that_the_lock_lacks_is_named(boot):
     assert "nothing-like-this" in answer["failed"]["message"]
 
 
-def test_damaged_package_is_refused(boot, server, tmp_path):
-    numpy = next(server.mounts["/pyodide/"].glob("numpy-*.whl"))
+def test_damaged_package_is_refused(boot, files, tmp_path):
+    numpy = next(files["/pyodide/"].glob("numpy-*.whl"))
     damaged = tmp_path / numpy.name
     damaged.write_bytes(numpy.read_bytes()[:-1] + b"!")
-    server.mounts[f"/pyodide/{numpy.name}"] = damaged
+    files[f"/pyodide/{numpy.name}"] = damaged
     answer = boot()
     assert answer["failed"]["code"] == "NetworkError"
     assert "numpy" in answer["failed"]["message"]
 
 
-def test_micropip_installs_the_wheel_with_the_outside_blocked(page, server, tmp_path):
+def test_micropip_installs_the_wheel_as_a_notebook_does_with_the_outside_blocked(
+    page, server, tmp_path
+):
+    """Notebook pages send no policy; the loader takes the JavaScript half from the package."""
     wheel = build_wheel(tmp_path)
     server.mounts["/wheel/"] = tmp_path
     server.headers.clear()
@@ -99,8 +121,13 @@ def test_micropip_installs_the_wheel_with_the_outside_blocked(page, server, tmp_
         b"import micropip\n"
         b"await micropip.install('%s')\n"
         b"from webgpu_py.assets import list_assets\n"
-        b"import webgpu_py\n"
-        b"len(list_assets('wgsl')) > 0 and len(list_assets('js')) > 0`);\n"
+        b"from webgpu_py.bridge import BrowserBridge, _half_from_package\n"
+        b"assert list_assets('wgsl') and list_assets('js')\n"
+        b"bridge = await BrowserBridge.open(await _half_from_package())\n"
+        b"(buffer,) = await bridge.create_buffers([16], ['notebook'])\n"
+        b"found = await bridge.read(buffer, 0, 4)\n"
+        b"await bridge.close()\n"
+        b"found.hex()`);\n"
         b"self.postMessage({ value });\n"
     ) % f"{server.url}/wheel/{wheel.path.name}".encode()
     outside = []
@@ -114,5 +141,5 @@ def test_micropip_installs_the_wheel_with_the_outside_blocked(page, server, tmp_
 
     page.route("**/*", block)
     page.goto(f"{server.url}/t.html")
-    assert page.evaluate(START_WORKER, "/t.js") == {"value": True}
+    assert page.evaluate(START_WORKER, "/t.js") == {"value": "00000000"}
     assert outside == []

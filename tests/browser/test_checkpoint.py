@@ -14,20 +14,16 @@ MESSAGES = [{"role": "user", "content": "Hello, tiny model"}]
 
 
 @pytest.fixture(scope="module")
-def served(browser, mounts, settings, tmp_path_factory):
-    from webgpu_py.host.server import Server
-    from webgpu_py.testing.gpu import Gpu
-
+def served(gpu, tmp_path_factory):
     folder = tmp_path_factory.mktemp("folders")
     tiny_folder.write(folder / "bf16", tiny_folder.files("BF16", shards=2))
     tiny_folder.write(folder / "f16", tiny_folder.files("F16", "qwen2", tied=False))
     lost = tiny_folder.files("BF16", shards=2)
     del lost["model-00002-of-00002.safetensors"]
     tiny_folder.write(folder / "lost", lost)
-    with Server({**mounts, "/tiny/": folder}, headers=dict(settings.headers)) as server:
-        gpu = Gpu(browser, server, packages=("tiktoken", "regex", "jinja2"))
-        yield gpu, folder
-        gpu.close()
+    gpu.server.mounts["/tiny/"] = folder
+    yield gpu, folder
+    del gpu.server.mounts["/tiny/"]
 
 
 async def chat(source, messages, **options):

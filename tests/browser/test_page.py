@@ -85,7 +85,7 @@ def test_adapter_and_limits_are_shown_by_keyboard(opened):
 
 CONNECT = """
 const { Connection } = await import('/connection.js');
-const connection = new Connection();
+const connection = window.connection ??= new Connection();
 await connection.ready;
 """
 
@@ -96,45 +96,12 @@ def connected(body):
 
 @pytest.fixture(scope="module")
 def workers(browser, site):
-    """A page without any worker of its own, to start some in."""
+    """A page without a worker of its own, to start one in."""
     site.pages["/empty.html"] = b"<!doctype html>"
     one = Visit(browser, site)
     one.page.goto(site.url + "/empty.html")
     yield one
     one.close()
-
-
-def test_worker_takes_only_what_the_protocol_lists(workers):
-    answer = workers.page.evaluate(
-        connected("""
-          const raw = (data) => new Promise((resolve) => {
-            connection.worker.addEventListener('message', (e) => resolve(e.data), {once: true});
-            connection.worker.postMessage(data);
-          });
-          connection.worker.postMessage('text');
-          const found = [await raw({kind: 'eval', id: 7, code: '1'}),
-                         await raw({kind: 'call', id: 8, method: '__init__', args: {}})];
-          const refused = await connection.call('constructor').catch((e) => e.code);
-          const closed = await connection.call('look', {prompt: 'x'}).catch((e) => e.code);
-          connection.close();
-          return {found, refused, closed};
-        """)
-    )
-    kinds = [(m["kind"], m.get("id")) for m in answer["found"]]
-    assert kinds == [("error", 7), ("error", 8)]
-    assert answer["refused"] == "WebGPUPyError" and answer["closed"] == "FormatError"
-
-
-def test_a_worker_that_dies_rejects_what_is_pending(workers):
-    codes = workers.page.evaluate(
-        connected("""
-          const pending = connection.call('open', {source: {url: location.origin + '/never'}});
-          connection.worker.terminate();
-          const first = await pending.catch((e) => e.code);
-          return [first, await connection.call('device').catch((e) => e.code)];
-        """)
-    )
-    assert codes == ["DeviceLost", "DeviceLost"]
 
 
 def test_an_aborted_call_rejects_with_the_reason(workers):
@@ -147,12 +114,24 @@ def test_an_aborted_call_rejects_with_the_reason(workers):
           const second = await connection.call('device', {}, {signal: controller.signal})
             .catch((e) => e.message);
           const works = (await connection.call('open', {source: {url}})).kind;
-          connection.close();
           return [first, second, works];
         """),
         f"{workers.server.url}/cases/{PROGRAM}",
     )
     assert told == ["enough", "enough", "program"]
+
+
+def test_a_worker_that_dies_rejects_what_is_pending(workers):
+    codes = workers.page.evaluate(
+        connected("""
+          delete window.connection;
+          const pending = connection.call('open', {source: {url: location.origin + '/never'}});
+          connection.worker.terminate();
+          const first = await pending.catch((e) => e.code);
+          return [first, await connection.call('device').catch((e) => e.code)];
+        """)
+    )
+    assert codes == ["DeviceLost", "DeviceLost"]
 
 
 def test_files_that_are_no_models_are_refused_and_another_can_be_chosen(opened, site):

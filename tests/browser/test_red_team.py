@@ -15,6 +15,9 @@ FORGED = [
     {"kind": "call", "method": "eval", "args": {"code": "1"}},
     {"kind": "call", "method": "__class__"},
     {"kind": "call", "method": "_answer"},
+    {"kind": "call", "method": "__init__", "args": {}},
+    {"kind": "call", "method": "constructor"},
+    {"kind": "call", "method": "look", "args": {"prompt": "none is open"}},
     {"kind": "call", "method": "toString"},
     {"kind": "call", "method": "chat", "args": {"messages": "none is open"}},
     {"kind": "call", "method": "device", "args": {"kind": ["browser"]}},
@@ -23,6 +26,7 @@ FORGED = [
     {"kind": "call", "method": "open", "args": {"device": "cpu"}},
     {"kind": "call", "method": "build", "args": {"steps": [["__import__", "os"]]}},
     {"kind": "call", "method": "build", "args": {"steps": {"$array": 99, "dtype": "O"}}},
+    {"kind": "eval", "code": "1"},
     {"kind": "unheard of"},
 ]
 ADDRESSES = [
@@ -69,6 +73,8 @@ def test_the_worker_acts_on_its_protocol_alone(victim):
     for at, message in enumerate(FORGED):
         assert answers[at]["kind"] == "error", message
         assert answers[at]["error"]["code"] in CODES, message
+    codes = {m.get("method"): answers[at]["error"]["code"] for at, m in enumerate(FORGED)}
+    assert (codes["constructor"], codes["look"]) == ("WebGPUPyError", "FormatError")
     assert found["device"] in ("browser", "cpu")
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from webgpu_py.bridge import PROTOCOL_VERSION
 from webgpu_py.errors import LimitExceeded, VersionMismatch
 
 W = np.arange(1, 5, dtype=np.float32)
@@ -97,7 +98,7 @@ async def other_protocol():
 
 
 def test_a_half_of_another_protocol_is_refused_with_both_versions(gpu):
-    with pytest.raises(VersionMismatch, match="protocol 99, the Python half 2"):
+    with pytest.raises(VersionMismatch, match=f"protocol 99, the Python half {PROTOCOL_VERSION}"):
         gpu.call(other_protocol)
 
 
@@ -169,25 +170,3 @@ def test_a_lost_device_rejects_with_its_own_error(gpu):
 
     with pytest.raises(DeviceLost, match="was lost"):
         gpu.call(lost)
-
-
-async def from_the_package():
-    from webgpu_py.bridge import BrowserBridge, _half_from_package
-
-    half = await _half_from_package()
-    bridge = await BrowserBridge.open(half)
-    (buffer,) = await bridge.create_buffers([16], ["notebook"])
-    found = await bridge.read(buffer, 0, 4)
-    await bridge.close()
-    return found
-
-
-def test_a_notebook_loads_the_half_from_the_package(browser, mounts, settings):
-    from webgpu_py.host.server import Server
-    from webgpu_py.testing.gpu import Gpu
-
-    # Notebook pages send no Content-Security-Policy, and the loader needs none to forbid blob:.
-    with Server(dict(mounts), headers={}) as server:
-        gpu = Gpu(browser, server)
-        assert gpu.call(from_the_package) == bytes(4)
-        gpu.close()

@@ -23,10 +23,9 @@ from webgpu_py.llm import LLM
 
 {inspect.getsource(follow)}
 
-store = wg.__dict__
-if "_test_device" not in store:
-    store["_test_device"] = await wg.request_device("browser")
-llm = await LLM.load(data, device=store["_test_device"], context=context, **options)
+if "_test_device_browser" not in wg.__dict__:
+    wg._test_device_browser = await wg.request_device("browser")
+llm = await LLM.load(data, device=wg._test_device_browser, context=context, **options)
 found = *await follow(llm, expected), llm.memory()["state"]
 llm.close()
 found
@@ -36,40 +35,29 @@ found
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gemma2", "mistral")]
 
 
-@pytest.fixture(scope="module")
-def llm_gpu(browser, mounts, settings):
-    from webgpu_py.host.server import Server
-    from webgpu_py.testing.gpu import Gpu
-
-    with Server(dict(mounts), headers=dict(settings.headers)) as server:
-        gpu = Gpu(browser, server, packages=("tiktoken", "regex", "jinja2"))
-        yield gpu
-        gpu.close()
-
-
 @pytest.mark.parametrize("form", ["gguf", pytest.param("folder", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
-def test_in_the_browser(llm_gpu, name, form):
+def test_in_the_browser(gpu, name, form):
     folder, expected = GOLDENS / name, golden(name)
     if form == "gguf":
         data = folder.with_suffix(".gguf").read_bytes()
     else:
         data = {path.name: path.read_bytes() for path in folder.iterdir()}
-    *found, _ = followed(llm_gpu, data, expected, quantize=None)
+    *found, _ = followed(gpu, data, expected, quantize=None)
     assert_follows(found, expected, 1e-4)
 
 
-def followed(llm_gpu, data, expected, **options):
-    return llm_gpu.run(BODY, data=data, expected=expected, context=CONTEXT, options=options)
+def followed(gpu, data, expected, **options):
+    return gpu.run(BODY, data=data, expected=expected, context=CONTEXT, options=options)
 
 
 @pytest.mark.parametrize("name", [*SLOW, "gemma3"])
-def test_a_float16_cache_in_the_browser(llm_gpu, name):
+def test_a_float16_cache_in_the_browser(gpu, name):
     """Windows, head norms, capped scores: what the attention kernels have."""
     data, expected = (GOLDENS / f"{name}.gguf").read_bytes(), golden(name)
-    *found, half = followed(llm_gpu, data, expected, kv_cache_dtype="float16")
+    *found, half = followed(gpu, data, expected, kv_cache_dtype="float16")
     assert_follows(found, expected, FLOAT16_CACHE)
-    *_, whole = followed(llm_gpu, data, expected)
+    *_, whole = followed(gpu, data, expected)
     config = ModelConfig.from_hf(json.loads((GOLDENS / name / "config.json").read_text()))
     assert whole - half == cache_nbytes(config, 4) - cache_nbytes(config, 2)
 
@@ -91,6 +79,6 @@ async def look(data, ids):
 
 
 @pytest.mark.parametrize("name", ["llama3", "gemma3", "phi3"])
-def test_the_first_layer(llm_gpu, name):
+def test_the_first_layer(gpu, name):
     data = (GOLDENS / f"{name}.gguf").read_bytes()
-    assert llm_gpu.call(look, data=data, ids=golden(name)["ids"]) < 1e-6
+    assert gpu.call(look, data=data, ids=golden(name)["ids"]) < 1e-6
