@@ -100,7 +100,6 @@ def attend(
         "kv_heads": g.kv_heads,
         "window": g.window,
         "position": position,
-        "splits": 1,
         "scale": g.scale,
         "softcap": g.softcap,
         "q_batch": g.q_strides[0],
@@ -115,53 +114,91 @@ def attend(
         "mask_strides": [0, 0, *strides[:6]],
     }
     bind: dict[str, Operand] = {"q": q, "k": k, "v": v, "mask": mask, "y": y}
-    common: dict[str, float] = {"causal": g.causal, "whole": g.dim % 4 == 0}
-    loads = {**common, "packed": g.packed, "masked": mask is not None, "capped": g.softcap > 0}
-    tile = route(g, out.limits) == "tile"
-    width = out.width(SPLIT_WIDTH)
-    tall = tile and _tall(g, out)
-    block, splits = _tile_sizes(g, tall, out) if tile else split_sizes(g, width)
-    groups = g.streams * ceil_div(g.rows, block) * splits
-    params["splits"] = splits
-    tiles = {**loads, "columns": ceil_div(g.dim, 64), "tall": tall, "direct": splits == 1}
-    tiles["even"] = g.dim % 32 == 0
-    if splits == 1:
-        bind["stats"] = out.scratch(16)
-        if tile:
-            out.dispatch("attention_tile", bind, params, groups, tiles)
-        else:
-            chosen = _split(g, block, width, loads, True)
-            out.dispatch("attention_split", bind, params, groups, chosen)
-        return
-    parts = g.streams * g.rows * splits
-    partial, stats = out.scratch(4 * parts * g.dim), out.scratch(8 * parts)
-    bind |= {"y": partial, "stats": stats}
-    if tile:
-        out.dispatch("attention_tile", bind, params, groups, tiles)
-        width = out.width(64)
-        out.dispatch(
-            "attention_join",
-            {"partial": partial, "stats": stats, "y": y},
-            params,
-            ceil_div(g.streams * g.rows * ceil_div(g.dim, 4), width),
-            {"causal": g.causal, "block_rows": block, "wg_size": width},
-        )
-        return
-    if decodes(g, out.limits, mask is not None) and not out.software:
-        chosen = {**loads, "heads": g.heads, "vectors": g.dim // 4}
-        out.dispatch("attention_decode", bind, params, groups, chosen)
+    loads: dict[str, float] = {
+        "causal": g.causal,
+        "whole": g.dim % 4 == 0,
+        "packed": g.packed,
+        "masked": mask is not None,
+        "capped": g.softcap > 0,
+    }
+    if route(g, out.limits) == "tile":
+        _attend_tiles(out, g, bind, params, loads)
     else:
-        chosen = _split(g, block, width, loads, False)
-        out.dispatch("attention_split", bind, params, groups, chosen)
+        _attend_split(out, g, bind, params, loads)
+
+
+def _attend_tiles(
+    out: Lowering,
+    g: Geometry,
+    bind: dict[str, Operand],
+    params: dict[str, Number],
+    loads: dict[str, float],
+) -> None:
+    """attention_tile, and attention_join where the keys are split among workgroups."""
+    tall = _tall(g, out)
+    rows, splits = _tile_sizes(g, tall, out)
+    params["splits"] = splits
+    groups = g.streams * ceil_div(g.rows, rows) * splits
+    shape = {"columns": ceil_div(g.dim, 64), "even": g.dim % 32 == 0, "tall": tall}
+    partial = _partial(out, g, splits)
+    chosen = {**loads, **shape, "direct": splits == 1}
+    out.dispatch("attention_tile", bind | partial, params, groups, chosen)
+    if splits == 1:
+        return
+    width = out.width(64)
+    out.dispatch(
+        "attention_join",
+        {"partial": partial["y"], "stats": partial["stats"], "y": bind["y"]},
+        params,
+        ceil_div(g.streams * g.rows * ceil_div(g.dim, 4), width),
+        {"causal": g.causal, "block_rows": rows, "wg_size": width},
+    )
+
+
+def _attend_split(
+    out: Lowering,
+    g: Geometry,
+    bind: dict[str, Operand],
+    params: dict[str, Number],
+    loads: dict[str, float],
+) -> None:
+    """attention_decode or attention_split, and attention_merge where the keys are split."""
+    width = out.width(SPLIT_WIDTH)
+    rows, splits = split_sizes(g, width)
+    params["splits"] = splits
+    groups = g.streams * ceil_div(g.rows, rows) * splits
+    partial = _partial(out, g, splits)
+    if splits > 1 and decodes(g, out.limits, bool(loads["masked"])) and not out.software:
+        chosen = {**loads, "heads": g.heads, "vectors": g.dim // 4}
+        out.dispatch("attention_decode", bind | partial, params, groups, chosen)
+    else:
+        chosen = _split(g, rows, width, loads, splits == 1)
+        out.dispatch("attention_split", bind | partial, params, groups, chosen)
+    if splits == 1:
+        return
     width = out.width(min(SPLIT_WIDTH, _power_of_two(g.dim)) if out.software else MERGE_WIDTH)
     dim_lanes = min(_power_of_two(g.dim), width)
     out.dispatch(
         "attention_merge",
-        {"partial": partial, "stats": stats, "y": y},
+        {"partial": partial["y"], "stats": partial["stats"], "y": bind["y"]},
         params,
         g.streams * g.rows,
-        {**common, "block_rows": block, "dim_lanes": dim_lanes, "wg_size": width},
+        {
+            "causal": loads["causal"],
+            "whole": loads["whole"],
+            "block_rows": rows,
+            "dim_lanes": dim_lanes,
+            "wg_size": width,
+        },
     )
+
+
+def _partial(out: Lowering, g: Geometry, splits: int) -> dict[str, Operand]:
+    """Where stretches of the keys leave their part of the output, and what merges the parts."""
+    if splits == 1:
+        return {"stats": out.scratch(16)}
+    parts = g.streams * g.rows * splits
+    return {"y": out.scratch(4 * parts * g.dim), "stats": out.scratch(8 * parts)}
 
 
 def _tall(g: Geometry, out: Lowering) -> bool:

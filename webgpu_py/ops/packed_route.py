@@ -42,6 +42,7 @@ MATRIX_SUMS = 1 << 18
 GEMM_THREADS = 128
 TILE_STORAGE = 16384
 LARGE_STORAGE, LARGE_K, LARGE_GROUPS = 24576, 1024, 240
+"""What tiles of 128 rows, which read weights less often, need: memory, a long k, their number."""
 GEMM_COLUMNS = 64
 GEMM_DEPTH = 32
 MOST_SPLITS = 16
@@ -123,7 +124,6 @@ def _gemm(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route
     blocks = 2 if m > 32 else 1
     splits = 1 if software else _splits(weight, m, blocks)
     if large and m > 64 and weight.k >= LARGE_K:
-        # Taller tiles read weights less often, where there are enough of them (H200).
         groups = _tiles(weight, m, 4) * _splits(weight, m, 4)
         if groups >= LARGE_GROUPS:
             blocks, splits = 4, _splits(weight, m, 4)
