@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import webgpu_py as wg
+from unit.test_custom import SCALED
 from webgpu_py import commands
 from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.device import Device
@@ -205,3 +206,29 @@ def test_run_debug_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert cli.main(words) == 1 and not out.exists()
     assert "[WrongNumbers]" in (said := capsys.readouterr().err)
     assert "forward delegate 1: aten.exp.default (node 0)" in said
+
+
+def test_a_kernel_without_a_reference_is_looked_at_for_nan_alone():
+    @wg.kernel("test.unchecked(x, by=2.0) -> y", SCALED)
+    def rule(x, by):
+        return wg.Launch(x.shape, {"numel": x.numel, "by": by})
+
+    class Knowing(CpuBridge):
+        """A device that runs the kernel although NumPy can't."""
+
+        async def run(self, plan, blob):
+            rule.operator.numpy = lambda x, by: np.where(x > 2, np.nan, x * by)
+            try:
+                return await super().run(plan, blob)
+            finally:
+                rule.operator.numpy = None
+
+    def build(g):
+        g.output("y", g.relu(g.call("test.unchecked", g.input("x", (3, 4)))))
+
+    report, _ = debugged(build, Device(Knowing()), x=X / 2)
+    assert (report.fault, report.unchecked) == (None, ("test.unchecked",))
+    assert str(report) == "2 nodes examined, none is wrong; test.unchecked has no reference"
+    report, _ = debugged(build, Device(Knowing()), x=X)
+    assert (report.fault.node, report.fault.why, report.fault.expected) == (0, "nan", None)
+    assert "reference" not in str(report)
