@@ -79,7 +79,11 @@ def test_the_second_load_needs_no_network_and_what_is_kept_can_be_removed(app, s
     assert found["answers"][0] == found["answers"][1] != ""
     (kept,) = found["kept"]
     assert (kept["complete"], kept["nbytes"]) == (True, len(data)) and found["left"] == 0
-    assert not [r for r in site.log if "Cross-Origin-Embedder-Policy" in r.headers]
+
+
+def test_no_page_here_is_isolated(app):
+    """What COOP and COEP headers would make of it, and no download or answer here needs."""
+    assert run(app, "return crossOriginIsolated") is False
 
 
 def test_a_hash_is_checked_and_a_wrong_content_is_not_kept(app, site):
