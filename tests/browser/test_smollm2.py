@@ -11,26 +11,32 @@ from webgpu_py.host.demo_model import ensure_demo_model
 GOLDENS = Path(__file__).parent / "goldens"
 REFERENCE = json.loads((GOLDENS / "smollm2.json").read_text())
 MODEL = "/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+END = 2
 
 
 @pytest.fixture(scope="module")
-def answered(request, browser, mounts, settings):
-    """The reference prompt's answer, with as many tokens as the slowest test here asks for."""
+def llm_gpu(browser, mounts, settings):
     from webgpu_py.host.server import Server
     from webgpu_py.testing.gpu import Gpu
 
-    slow = any(item.get_closest_marker("slow") for item in request.session.items)
     served = {**mounts, MODEL: ensure_demo_model()}
     with Server(served, headers=dict(settings.headers)) as server:
         gpu = Gpu(browser, server, packages=("tiktoken", "regex", "jinja2"))
-        yield gpu.call(
-            answer,
-            timeout_s=1500,
-            url=MODEL,
-            prompt=REFERENCE["prompt"],
-            count=64 if slow else 8,
-        )
+        yield gpu
         gpu.close()
+
+
+@pytest.fixture(scope="module")
+def answered(request, llm_gpu):
+    """The reference prompt's answer, with as many tokens as the slowest test here asks for."""
+    slow = any(item.get_closest_marker("slow") for item in request.session.items)
+    return llm_gpu.call(
+        answer,
+        timeout_s=1500,
+        url=MODEL,
+        prompt=REFERENCE["prompt"],
+        count=64 if slow else 8,
+    )
 
 
 async def answer(url, prompt, count):
@@ -103,3 +109,38 @@ def test_weights_stay_out_of_pythons_heap_and_within_their_stored_bytes(answered
 def test_all_64_tokens(answered):
     assert answered["tokens"] == REFERENCE["tokens"]
     assert answered["text"] == REFERENCE["text"]
+
+
+async def answers(url, prompts, **options):
+    import webgpu_py as wg
+
+    device = await wg.request_device("browser")
+    llm = await wg.LLM.load(url, device=device, context=1024, **options)
+    found = {}
+    for name, (prompt, count) in prompts.items():
+        text = prompt if isinstance(prompt, str) else llm.render(prompt)
+        stream = llm.generate(text, max_tokens=count)
+        await stream.text()
+        found[name] = text, stream.prompt_tokens, stream.tokens
+    llm.close()
+    await device.close()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("most", "options"), [(24, {}), (8, {"kv_cache_dtype": "float16"})], ids=["float32", "float16"]
+)
+def test_other_prompts_as_transformers_answers_them(llm_gpu, most, options):
+    """Up to the first step at which float32 does not decide; the end token is not delivered."""
+    cases = json.loads((GOLDENS / "smollm2_prompts.json").read_text())
+    wanted = {
+        name: [token for token in case["tokens"][: case["certain"]] if token != END][:most]
+        for name, case in cases.items()
+    }
+    prompts = {name: (case["prompt"], len(wanted[name])) for name, case in cases.items()}
+    found = llm_gpu.call(answers, timeout_s=1500, url=MODEL, prompts=prompts, **options)
+    assert len(found) == 8
+    for name, case in cases.items():
+        assert len(wanted[name]) >= 8
+        assert found[name] == (case["text"], case["ids"], wanted[name]), name
