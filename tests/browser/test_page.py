@@ -5,6 +5,7 @@ import re
 import pytest
 
 from browser.pages import CASES, STARTED_MS, Visit
+from tiny_model import tiny_gguf
 from webgpu_py.host.server import Server
 
 MISSING = {
@@ -158,3 +159,26 @@ def test_an_address_that_the_policy_forbids_is_explained(opened):
     opened.wait("error")
     assert opened.error == "NetworkError"
     assert "connect-src" in opened.page.get_by_role("alert").inner_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [1_000, 10_000])
+def test_a_browser_at_its_quota_still_answers(visit, site, room):
+    site.pages["/tiny.gguf"] = tiny_gguf()
+    assert len(site.pages["/tiny.gguf"]) > room
+    one = visit()
+
+    async def limit(**quota):
+        session = await one.raw.context.new_cdp_session(one.raw)
+        await session.send("Storage.overrideQuotaForOrigin", {"origin": site.url, **quota})
+
+    one.browser.call(lambda: limit(quotaSize=room))
+    try:
+        one.goto("/?model=tiny.gguf")
+        assert "not kept for the next time" in one.page.locator("#warning").inner_text()
+        one.by("prompt").fill("Hello")
+        one.by("send").click()
+        one.page.locator(".after").wait_for(timeout=STARTED_MS)
+        assert one.by("answer").inner_text()
+    finally:
+        one.browser.call(limit)
