@@ -31,14 +31,17 @@ fn main(
     let lane = local % lanes;
     let live = line < params.lines;
     let base = line / params.inner * params.size * params.inner + line % params.inner;
+    // Constants that are no numbers do not compile.
+    var infinity = 0x7f800000u;
+    var nan = 0x7fc00000u;
     var m = LOWEST;
     var s = 0.0;
     if (live) {
         for (var i = lane; i < params.size; i += lanes) {
             let v = x[base + i * params.inner];
-            let higher = max(m, v);
-            // An exp() need not know NaN.
-            s = select(s * exp(m - higher) + exp(v - higher), v, is_nan(vec4<f32>(v)).x);
+            // Neither max() nor exp() need know NaN: it counts as infinity, which loses the row, too.
+            let higher = select(max(m, v), bitcast<f32>(infinity), is_nan(vec4<f32>(v)).x);
+            s = s * exp(m - higher) + exp(v - higher);
             m = higher;
         }
     }
@@ -58,15 +61,14 @@ fn main(
     let first = local - lane;
     let total = sums[first];
     let top = most[first];
-    // Of a row without a number, or with a NaN. A log() may have no answer for these of its own.
-    let lost = total == 0.0 || is_nan(vec4<f32>(total)).x;
-    // A constant NaN does not compile.
-    var nan = 0x7fc00000u;
-    let log_total = select(log(total), bitcast<f32>(nan), lost);
+    // A row without a number above -inf, or with a NaN or infinity, has no softmax.
+    let lost = total == 0.0 || bitcast<u32>(top) == infinity;
+    let log_total = log(total);
     if (live) {
         for (var i = lane; i < params.size; i += lanes) {
             let v = x[base + i * params.inner] - top;
-            y[base + i * params.inner] = select(exp(v) / total, v - log_total, logarithm);
+            let found = select(exp(v) / total, v - log_total, logarithm);
+            y[base + i * params.inner] = select(found, bitcast<f32>(nan), lost);
         }
     }
 }
