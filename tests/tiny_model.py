@@ -41,8 +41,11 @@ def quantized(kind, matrix):
     return b"".join(a.tobytes() + b.tobytes() for a, b in zip(d, packed, strict=True))
 
 
-def tiny_gguf(arch="llama", kind="Q4_0", tied=True, seed=0, ffn=FFN):
-    """The file's bytes; `ffn` is the hidden width of its MLPs, for files with more weights."""
+def tiny_gguf(arch="llama", kind="Q4_0", tied=True, seed=0, ffn=FFN, gain=1.0):
+    """The file's bytes; `ffn` is the hidden width of its MLPs, for files with more weights.
+
+    The last norm is multiplied by `gain`.
+    """
     rng = np.random.default_rng(seed)
     tokens = [*_byte_letters().values(), *SPECIAL, "th"]
     vocabulary = len(tokens)
@@ -94,7 +97,9 @@ def tiny_gguf(arch="llama", kind="Q4_0", tied=True, seed=0, ffn=FFN):
         tensors[blk + "ffn_gate.weight"] = matrix(ffn, HIDDEN)
         tensors[blk + "ffn_up.weight"] = matrix(ffn, HIDDEN)
         tensors[blk + "ffn_down.weight"] = matrix(HIDDEN, ffn)
-    tensors["output_norm.weight"] = vector(HIDDEN)
+    stored, dims, data = vector(HIDDEN)
+    last = np.frombuffer(data, "<f4") * np.float32(gain)
+    tensors["output_norm.weight"] = stored, dims, last.tobytes()
     if not tied:
         tensors["output.weight"] = matrix(vocabulary, HIDDEN, 8.0)
     return gguf_bytes(metadata, tensors)

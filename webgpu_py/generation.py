@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .errors import ContextLength, DtypeError, FeatureMissing, IndexOutOfRange, ShapeError
+from .errors import (
+    ContextLength,
+    DtypeError,
+    FeatureMissing,
+    IndexOutOfRange,
+    ShapeError,
+    WrongNumbers,
+)
 
 if TYPE_CHECKING:
     from .graph.session import Session
@@ -301,6 +308,11 @@ class SessionRequest:
                 out = await self._step(fresh, counts, bias)
             computed = computed or len(fresh)
             token = int(out["token"][0])
+            if not 0 <= token < g.vocab_size:
+                raise WrongNumbers(
+                    "no logit is a number, all are NaN or -inf: a weight of the file may be "
+                    "damaged; a session's debug names the first node whose result holds NaN"
+                )
             counts[token] += 1
             first = first or time.perf_counter()
             if token in g.ends:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import IndexOutOfRange
+from .errors import IndexOutOfRange, WrongNumbers
 from .ops.sampling import gumbel
 
 Logits: TypeAlias = NDArray[np.floating[Any]]
@@ -84,8 +84,18 @@ def keep_min_p(logits: Logits, p: float) -> F64:
 
 
 def greedy(logits: Logits) -> int:
-    """The largest logit's token, the lowest id of equal ones."""
-    return int(np.argmax(logits))
+    """The largest logit's token, the lowest id of equal ones; NaN counts as -inf.
+
+    Errors: WrongNumbers where no logit is above -inf.
+    """
+    x = np.where(np.isnan(logits), -np.inf, logits)
+    token = int(np.argmax(x))
+    if np.isneginf(x[token]):
+        raise WrongNumbers(
+            "no logit is a number, all are NaN or -inf: a weight of the file may be damaged; "
+            "a session's debug names the first node whose result holds NaN"
+        )
+    return token
 
 
 def draw(logits: Logits, seed: int, position: int) -> int:

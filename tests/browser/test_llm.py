@@ -5,7 +5,7 @@ import pytest
 
 from hostile.test_template_bounds import ENDLESS
 from tiny_model import END, SPECIAL, Forward, tiny_gguf
-from webgpu_py.errors import ContextLength, IndexOutOfRange
+from webgpu_py.errors import ContextLength, IndexOutOfRange, WrongNumbers
 from webgpu_py.tokenizer.bpe import _byte_letters
 
 PROMPT = "Hello, tiny model; 41 tokens, and no more"
@@ -173,6 +173,11 @@ def test_prompts_that_cannot_be_answered(gpu):
         gpu.call(answers, data=tiny_gguf(), requests=[{"ids": [65] * 9}], context=8)
     with pytest.raises(IndexOutOfRange, match="9999 at position 1"):
         gpu.call(answers, data=tiny_gguf(), requests=[{"ids": [65, 9999]}])
+
+
+def test_a_damaged_model_is_told_instead_of_nonsense(gpu):
+    with pytest.raises(WrongNumbers, match="No logit is a number"):
+        gpu.call(answers, data=tiny_gguf(gain=np.nan), requests=[{"ids": [65, 66]}])
 
 
 def test_text_of_bytes_cut_anywhere_and_stop_strings_across_tokens(gpu):

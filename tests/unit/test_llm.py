@@ -15,6 +15,7 @@ from webgpu_py.errors import (
     FormatError,
     IndexOutOfRange,
     UnsupportedModel,
+    WrongNumbers,
 )
 from webgpu_py.llm import LLM
 from webgpu_py.sources import FileSource
@@ -225,6 +226,16 @@ def test_sampling_is_repeatable_by_seed_and_varies_with_it():
     first, again, other = run(check())
     assert first == again
     assert first != other
+
+
+def test_a_damaged_model_is_told_instead_of_nonsense():
+    async def check():
+        llm = await loaded(tiny_gguf(gain=np.nan))
+        with pytest.raises(WrongNumbers, match="no logit is a number"):
+            await llm.generate("Hello", max_tokens=3).text()
+        llm.close()
+
+    run(check())
 
 
 def test_unknown_models_are_refused_by_name_from_the_header():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webgpu_py.errors import IndexOutOfRange
+from webgpu_py.errors import IndexOutOfRange, WrongNumbers
 from webgpu_py.generation import GenerationOptions
 from webgpu_py.ops.sampling import Sample
 from webgpu_py.sampling import (
@@ -96,6 +96,13 @@ def test_greedy_takes_the_lowest_of_equal_ids():
     assert sample(LOGITS, NONE).token == 1
     assert sample(LOGITS, NONE, logit_bias={0: 50.0}).token == 0
     assert sample(LOGITS, np.array([0, 1, 0, 0, 0]), presence_penalty=9).token == 3
+
+
+def test_nan_is_no_token():
+    assert greedy(np.array([np.nan, 1.0, np.nan, 0.0])) == 1
+    for nothing in (np.nan, -np.inf):
+        with pytest.raises(WrongNumbers, match="no logit is a number"):
+            greedy(np.full(3, nothing))
 
 
 def test_draws_follow_the_probabilities():

@@ -86,6 +86,9 @@ class Generator {
     }
     raiseUncaptured(this.state);
     if (words[2]) throw new WebGPUPyError('IndexOutOfRange', `node ${words[2] - 1}: an index at position ${words[3]} is out of range`);
+    if (words[0] < 0 || words[0] >= this.offsets.length - 1) {
+      throw new WebGPUPyError('WrongNumbers', 'No logit is a number, all are NaN or -inf: a weight of the file may be damaged. A session\'s debug names the first node whose result holds NaN.');
+    }
     return {token: words[0], logprob: new Float32Array(words.buffer)[1]};
   }
 

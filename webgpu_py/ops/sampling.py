@@ -26,6 +26,9 @@ SETTINGS = (
 They are int32 on the device because a GPU may rewrite a seed whose bits look like a NaN.
 """
 
+NO_TOKEN = 10**9
+"""What is picked where no logit is a number above -inf."""
+
 
 @operator("webgpu_py.sample.default(logits, counts!, bias, settings, position) -> [token, logprob]")
 class Sample(Operator):
@@ -35,7 +38,8 @@ class Sample(Operator):
     penalty (multiplied where negative), then loses presence + frequency * count. Temperature 0
     takes the largest, the lowest id of equal ones. Filters apply in the order top-k (0 = off),
     top-p (1 = off), min-p (0 = off). The draw is the Gumbel maximum with noise hashed from seed,
-    position and id, so equal inputs give equal tokens. counts[token] grows by one.
+    position and id, so equal inputs give equal tokens. counts[token] grows by one. A NaN is no
+    token; where none is left the token is NO_TOKEN.
 
     Shapes: logits, bias float32 [V]; counts int32 [V]; settings int32 [8] (see SETTINGS);
     token int32 [1]; logprob float32 [1] = log softmax(logits)[token].
@@ -107,6 +111,9 @@ class Sample(Operator):
         temperature, top_k, top_p, min_p, repetition, presence, frequency = floats
         x = np.where(raw > 0, raw / repetition, raw * repetition) - presence - frequency * counts
         x = np.where(counts > 0, x, raw) + bias
+        x[np.isnan(x)] = -np.inf
+        if np.isneginf(x).all():
+            return [np.array([NO_TOKEN]), np.array([np.nan])]
         token = int(np.argmax(x))
         if temperature > 0:
             order = np.argsort(-x, kind="stable")
