@@ -59,8 +59,17 @@ def test_the_readme_names_the_fastest_peer(tmp_path):
         for c in cases
         for peer, peer_ms in [("slow", 9.0), ("fast", 5.0)]
     ]
-    found = stored(tmp_path, a_result(rows, description="NVIDIA H200"))
+    halves = [
+        a_row("linear_q4/2048x8192/m512", 0.25, peer_ms, peer=peer, flops=5e10)
+        for peer, peer_ms in [("slow f16", 2.0), ("fast f16", 0.5)]
+    ]
+    found = stored(
+        tmp_path,
+        a_result(rows, description="NVIDIA H200"),
+        a_result(halves, description="NVIDIA H200", features=["shader-f16"]),
+    )
     text = first_screen((ROOT / "README.md").read_text(), found)
+    assert "| 200 TFLOP/s, 2.0 times fast f16 |" in text
     assert "| 12,300 tokens/s, 2.5 times fast in the same session |" in text
     assert "| 12,300 tokens/s, 2.5 times; 12,300 tokens/s, 2.5 times |" in text
     with pytest.raises(ValueError, match="must have one"):
