@@ -7,10 +7,10 @@
 // the stretches.
 
 override columns: u32 = 1u; // at most 4: head dimensions up to 256
-override tall: bool = false; // 64 rows, else 32
+override row_quads: u32 = 8u; // fours of rows: 8, or 16 where it is tall
+override tall: bool = row_quads == 16u;
 override direct: bool = true;
 override even: bool = false; // `dim` is a multiple of 32
-override row_quads: u32 = select(8u, 16u, tall);
 override weight_count: u32 = 64u * row_quads;
 
 const KEYS: u32 = 64u;

@@ -135,11 +135,10 @@ def _attend_tiles(
     loads: dict[str, float],
 ) -> None:
     """attention_tile, and attention_join where the keys are split among workgroups."""
-    tall = _tall(g, out)
-    rows, splits = _tile_sizes(g, tall, out)
+    rows, splits = _tile_sizes(g, out)
     params["splits"] = splits
     groups = g.streams * ceil_div(g.rows, rows) * splits
-    shape = {"columns": ceil_div(g.dim, 64), "even": g.dim % 32 == 0, "tall": tall}
+    shape = {"columns": ceil_div(g.dim, 64), "even": g.dim % 32 == 0, "row_quads": rows // 4}
     partial = _partial(out, g, splits)
     chosen = {**loads, **shape, "direct": splits == 1}
     out.dispatch("attention_tile", bind | partial, params, groups, chosen)
@@ -207,9 +206,9 @@ def _tall(g: Geometry, out: Lowering) -> bool:
     return room and g.rows > TILE_ROWS and g.dim <= TALL_DIM and not out.software
 
 
-def _tile_sizes(g: Geometry, tall: bool, out: Lowering) -> tuple[int, int]:
+def _tile_sizes(g: Geometry, out: Lowering) -> tuple[int, int]:
     """Rows of a workgroup of attention_tile, and stretches the keys are split into."""
-    rows = TILE_ROWS * (2 if tall else 1)
+    rows = TILE_ROWS * (2 if _tall(g, out) else 1)
     if out.software:
         return rows, 1
     wanted = TILE_GROUPS // (g.streams * ceil_div(g.rows, rows))
