@@ -73,6 +73,30 @@ def test_a_browser_at_its_real_quota_still_loads(download, browser):
         browser.call(limit)
 
 
+def test_a_file_refused_while_it_arrives_leaves_nothing_and_may_be_asked_for_again(
+    download,
+):
+    download.data = DATA[:200_000]
+    refuse = """
+      const warnings = [];
+      for (let i = 0; i < 40; i++) {
+        const options = {chunkNbytes: 1 << 16, onWarning: (w) => warnings.push(w)};
+        const source = await half.cachedSource(argument.url, options);
+        if (i % 2) source.fetchAll();
+        await source.read(i % 3 ? 0 : 190_000, 64);
+        // Every other one is asked for again before the last is gone.
+        const gone = source.discard();
+        if (i % 4 < 2) await gone;
+        else gone.catch((error) => warnings.push(error.message));
+      }
+      return warnings;"""
+    found = download.run(refuse)
+    waits = "another page or worker is downloading this file; waiting for it"
+    assert "error" not in found, found
+    assert [w for w in found["value"] if waits not in w] == []
+    assert download.loaded()["warnings"] == []
+
+
 def test_what_has_no_room_is_not_begun_to_be_kept(download):
     download.run("navigator.storage.estimate = async () => ({quota: 3_000_000, usage: 2_500_000})")
     (warning,) = download.loaded()["warnings"]

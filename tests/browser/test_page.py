@@ -135,12 +135,10 @@ def test_a_worker_that_dies_rejects_what_is_pending(workers):
     assert codes == ["DeviceLost", "DeviceLost"]
 
 
-# Now and then the second address, asked for at once after the first was refused, is never answered.
-@pytest.mark.slow
 def test_files_that_are_no_models_are_refused_and_another_can_be_chosen(opened, site):
     site.pages["/page.gguf"] = b"<!doctype html><title>not found</title>"
     site.pages["/noise.gguf"] = bytes(range(64))
-    for path in ("page.gguf", "noise.gguf", "absent.gguf"):
+    for path in 2 * ("page.gguf", "noise.gguf", "absent.gguf"):
         opened.by("model-picker").click()
         opened.page.get_by_label("An address").fill(f"{site.url}/{path}")
         opened.page.get_by_role("button", name="Load", exact=True).click()

@@ -36,10 +36,13 @@ async function readManifest(store, key) {
   }
 }
 
-/** What is kept of one address; the caller that opened it incomplete is its only writer until `release`. */
+/** What is kept of one address; the caller that opened it incomplete is its only writer until `leave`. */
 export class Entry {
   /** @type {() => void} lets the next worker write */
-  release = () => {};
+  #release = () => {};
+  /** Reads and writes that are under way: a file that is open can neither be removed nor opened by another. */
+  #uses = new Set();
+  #discarded = null;
   manifest = null;
   have = new Set();
   overflow = null;
@@ -54,10 +57,10 @@ export class Entry {
     try {
       // Another worker may have brought it while this one waited.
       await entry.#load();
-      if (entry.complete) entry.release();
+      if (entry.complete) await entry.leave();
       return entry;
     } catch (error) {
-      entry.release();
+      await entry.leave();
       throw error;
     }
   }
@@ -106,7 +109,7 @@ export class Entry {
     const name = LOCK + this.key + (this.store.persistent ? '' : ` in ${realm}`);
     const take = (options) => new Promise((settle, failed) => {
       const hold = (lock) => lock && new Promise((release) => {
-        this.release = release;
+        this.#release = release;
         settle(true);
       });
       navigator.locks.request(name, options, hold).then(() => settle(false), failed);
@@ -114,6 +117,31 @@ export class Entry {
     if (await take({ifAvailable: true})) return;
     this.warn(`${this.url}: another page or worker is downloading this file; waiting for it.`);
     await take({signal});
+  }
+
+  async #using(use) {
+    this.#uses.add(use);
+    try {
+      return await use;
+    } finally {
+      this.#uses.delete(use);
+    }
+  }
+
+  async #idle() {
+    while (this.#uses.size) await Promise.allSettled(this.#uses);
+  }
+
+  /** Let the next worker write, once what is under way has ended. */
+  async leave() {
+    await this.#discarded?.catch(() => {});
+    await this.#idle();
+    this.#release();
+  }
+
+  /** Keep nothing, neither what is there nor what is still under way. */
+  discard() {
+    return (this.#discarded = this.remove());
   }
 
   /** Whether chunks that are kept and what a server answers now are of one version of the file. */
@@ -140,14 +168,16 @@ export class Entry {
   }
 
   async #saveManifest() {
-    if (!this.overflow) await this.store.put(this.key, MANIFEST, new TextEncoder().encode(JSON.stringify(this.manifest)));
+    if (this.overflow || this.#discarded) return;
+    await this.#using(this.store.put(this.key, MANIFEST, new TextEncoder().encode(JSON.stringify(this.manifest))));
   }
 
   /** Keep a chunk: in the store, or where that fails in memory for this load alone. */
   async put(i, bytes) {
+    if (this.#discarded) return;
     if (!this.overflow) {
       try {
-        await this.store.put(this.key, String(i), bytes);
+        await this.#using(this.store.put(this.key, String(i), bytes));
       } catch (error) {
         this.#giveUp(error.message);
       }
@@ -159,7 +189,8 @@ export class Entry {
   /** Fill `target` with bytes from `from` of a chunk that is there. */
   async read(i, from, target) {
     const kept = this.overflow?.get(i);
-    if (kept ? await readBlob(kept, from, target) : await this.store.read(this.key, String(i), from, target)) return;
+    const reading = kept ? readBlob(kept, from, target) : this.store.read(this.key, String(i), from, target);
+    if (await this.#using(reading)) return;
     throw new WebGPUPyError('NetworkError', `${this.url}: part ${i} of it is gone from the browser's storage, which was cleared while it was read. Load it again.`);
   }
 
@@ -167,7 +198,7 @@ export class Entry {
   async finish(nbytes) {
     this.manifest = {...this.manifest, nbytes, complete: !this.overflow, saved: Date.now()};
     await this.#saveManifest().catch((error) => this.#giveUp(error.message));
-    this.release();
+    await this.leave();
   }
 
   /** Note that the whole content had this hash. */
@@ -181,6 +212,7 @@ export class Entry {
     this.manifest = null;
     this.have.clear();
     this.overflow?.clear();
+    await this.#idle();
     await this.store.remove(this.key);
   }
 }

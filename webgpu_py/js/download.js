@@ -305,13 +305,14 @@ class Download {
     this.pending.clear();
     this.wake();
     if (unfinished.get(this.url) === this) unfinished.delete(this.url);
-    this.entry.release();
+    this.entry.leave();
   }
 
   /** The content is not what it should be: nothing of it is kept. */
   async discard() {
+    const gone = this.entry.discard();
     this.close();
-    await this.entry.remove();
+    await gone;
   }
 
   /** Ends what is under way; what has arrived is kept for the next time. */
