@@ -3,8 +3,6 @@
 
 override block_rows: u32 = 64u;
 
-const TILE: u32 = 64u;
-
 @group(0) @binding(0) var<storage, read> partial: array<f32>;
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
@@ -18,11 +16,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         return;
     }
     let row = index % params.rows;
-    // Which stretches were used is decided as in attention_tile, for the row's whole block.
-    let first_row = row / block_rows * block_rows;
-    let keys = rows_keys(first_row, min(first_row + block_rows, params.rows) - 1u);
-    let tiles = up_div(keys.y - keys.x, TILE);
-    let used = up_div(tiles, up_div(tiles, params.splits));
+    let used = stretches_used(row, block_rows);
     let first = index * params.splits;
     var most = EXCLUDED;
     for (var i = 0u; i < used; i++) {

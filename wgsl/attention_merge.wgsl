@@ -5,7 +5,6 @@
 override block_rows: u32 = 4u;
 override dim_lanes: u32 = 64u; // a power of two up to wg_size
 
-const TILE: u32 = 64u;
 const MOST_SPLITS: u32 = 128u;
 
 @group(0) @binding(0) var<storage, read> partial: array<f32>;
@@ -26,11 +25,7 @@ fn main(
         return;
     }
     let row = index % params.rows;
-    // Which stretches were used is decided as in attention_split, for the row's whole block.
-    let first_row = row / block_rows * block_rows;
-    let keys = rows_keys(first_row, min(first_row + block_rows, params.rows) - 1u);
-    let tiles = up_div(keys.y - keys.x, TILE);
-    let used = up_div(tiles, up_div(tiles, params.splits));
+    let used = stretches_used(row, block_rows);
     let first = index * params.splits;
     var own_most = EXCLUDED;
     for (var i = lane; i < used; i += wg_size) {

@@ -157,6 +157,7 @@ fn main(
         store_w(thread, next.w, w_row, k0);
         workgroupBarrier();
         next = fetch(thread, first_row, w_row, k0 + DEPTH);
+        // Two steps of 16 by hand: as a loop they took 30 % more time (H200).
         let w_at = W_TILE + my_span * SPAN * STRIDE;
         let x_at = my_row * STRIDE;
         let w00 = subgroupMatrixLoad<Right, col_major>(&tile, w_at + 0u + 0u * STRIDE, STRIDE);

@@ -62,3 +62,12 @@ fn row_keys(row: u32) -> vec2<u32> {
 fn rows_keys(first_row: u32, last_row: u32) -> vec2<u32> {
     return vec2(row_keys(first_row).x, row_keys(last_row).y);
 }
+
+// Stretches of the keys, 64 at least, that a block of rows uses of `params.splits`: who leaves parts
+// and who joins them decide alike, for the whole block that holds the row.
+fn stretches_used(row: u32, block: u32) -> u32 {
+    let first_row = row / block * block;
+    let keys = rows_keys(first_row, min(first_row + block, params.rows) - 1u);
+    let tiles = up_div(keys.y - keys.x, 64u);
+    return up_div(tiles, up_div(tiles, params.splits));
+}
