@@ -4,7 +4,10 @@ import itertools
 
 import pytest
 
+from browser.client_page import served
 from browser.download_page import DownloadPage, fault_server
+from browser.pages import CASES
+from webgpu_py.assets import asset_path
 
 COUNT = itertools.count()
 
@@ -35,3 +38,17 @@ def download(own_server_page):
 def across(other_server_page):
     """A page whose file is another origin's."""
     return other_server_page.fresh(f"/model-{next(COUNT)}")
+
+
+@pytest.fixture(scope="module")
+def scripted(browser, settings, request):
+    """An app's page over a worker that answers by script."""
+    mounts = {"/": asset_path("web"), "/js/": asset_path("js")}
+    mounts["/worker.js"] = request.path.parent / "harness" / "fake-worker.js"
+    yield from served(browser, mounts, settings)
+
+
+@pytest.fixture(scope="module")
+def real(browser, mounts, settings):
+    """An app's page over Python."""
+    yield from served(browser, {**mounts, "/cases/": CASES}, settings)

@@ -1,4 +1,4 @@
-"""client.js and openai.js as an app uses them: over a scripted worker, and once over Python."""
+"""client.js as an app uses it: over a scripted worker, and once over Python."""
 
 import json
 import re
@@ -6,38 +6,10 @@ import re
 import numpy as np
 import pytest
 
+from browser.client_page import run
 from browser.pages import CASES, Visit
-from webgpu_py.assets import asset_path, asset_text
+from webgpu_py.assets import asset_text
 from webgpu_py.events import EVENTS
-from webgpu_py.host.server import Server
-
-EMPTY = b"<!doctype html><title>an app</title>"
-
-
-def served(browser, mounts, settings):
-    with Server(mounts, headers=dict(settings.headers)) as running:
-        running.pages["/app.html"] = EMPTY
-        one = Visit(browser, running)
-        one.page.goto(running.url + "/app.html")
-        yield one
-        one.close()
-
-
-@pytest.fixture(scope="module")
-def scripted(browser, settings, request):
-    mounts = {"/": asset_path("web"), "/js/": asset_path("js")}
-    mounts["/worker.js"] = request.path.parent / "harness" / "fake-worker.js"
-    yield from served(browser, mounts, settings)
-
-
-@pytest.fixture(scope="module")
-def real(browser, mounts, settings):
-    yield from served(browser, {**mounts, "/cases/": CASES}, settings)
-
-
-def run(visit, body, argument=None):
-    code = "async (argument) => { const client = await import('/client.js');" + body + "}"
-    return visit.page.evaluate(code, argument)
 
 
 def test_three_lines(scripted):
@@ -182,71 +154,6 @@ def test_missing_webgpu_rejects_before_a_worker_starts(browser, scripted):
         assert not [r for r in scripted.server.log if "worker" in r.path]
     finally:
         one.close()
-
-
-def test_completions_in_the_shape_of_openai(scripted):
-    found = run(
-        scripted,
-        """const {default: OpenAI} = await import('/openai.js');
-        const openai = new OpenAI({apiKey: 'ignored'});
-        const model = 'models/a.gguf';
-        const messages = [{role: 'user', content: 'say: a b'}];
-        const chunks = [];
-        const stream = await openai.chat.completions.create(
-          {model, messages, stream: true, stream_options: {include_usage: true}});
-        for await (const chunk of stream) chunks.push(chunk);
-        const whole = await openai.chat.completions.create(
-          {model, messages, max_tokens: 9, stop: null, logprobs: true, top_logprobs: 2});
-        const refused = [];
-        for (const more of [{audio: {}}, {n: 2}, {response_format: {type: 'json_object'}}]) {
-          refused.push(await openai.chat.completions.create({model, messages, ...more})
-            .catch((e) => [e.code, e.message]));
-        }
-        const ask = (text, more) => openai.chat.completions.create(
-          {model, messages: [{role: 'developer', content: text}], temperature: 1, ...more});
-        const seeds = [];
-        for (const more of [{}, {}, {seed: 5}]) {
-          seeds.push((await ask('x', more)).choices[0].message.content);
-        }
-        const slow = await ask('slow', {stream: true});
-        let count = 0;
-        for await (const chunk of slow) if (++count === 3) slow.controller.abort();
-        const reason = await ask('slow', {stream: true}).then(async (stream) => {
-          for await (const chunk of stream) break;
-          return 'left';
-        });
-        const signal = AbortSignal.timeout(100);
-        const timeout = await openai.chat.completions.create(
-          {model, messages: [{role: 'user', content: 'slow'}]}, {signal}).catch((e) => e.name);
-        await openai.close();
-        return {chunks, whole, refused, seeds, count, reason, timeout};""",
-    )
-    chunks = found["chunks"]
-    assert {c["object"] for c in chunks} == {"chat.completion.chunk"}
-    assert len({c["id"] for c in chunks}) == 1
-    deltas = [c["choices"][0]["delta"] for c in chunks if c["choices"]]
-    assert deltas[0]["role"] == "assistant"
-    assert "".join(d.get("content", "") for d in deltas) == "a b"
-    reasons = [c["choices"][0]["finish_reason"] for c in chunks if c["choices"]]
-    assert reasons[-1] == "stop" and set(reasons[:-1]) == {None}
-    assert chunks[-1]["usage"] == {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-    choice = found["whole"]["choices"][0]
-    assert choice["message"] == {"role": "assistant", "content": "a b"}
-    first, second = choice["logprobs"]["content"]
-    assert [first["token"], second["token"]] == ["a", " b"]
-    assert (second["logprob"], second["bytes"]) == (-0.5, [32, 98])
-    assert [(o["token"], o["bytes"]) for o in first["top_logprobs"]] == [
-        ("x", [120]),
-        ("\ufffd", None),
-    ]
-    for (code, message), name in zip(
-        found["refused"], ("audio", "n=2", "response_format"), strict=True
-    ):
-        assert code == "FeatureMissing" and name in message
-    one, two, three = found["seeds"]
-    assert one != two and "seed 5" in three
-    assert 3 <= found["count"] <= 5
-    assert (found["reason"], found["timeout"]) == ("left", "TimeoutError")
 
 
 def test_every_message_survives_the_structured_clone(scripted):

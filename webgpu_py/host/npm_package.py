@@ -21,7 +21,7 @@ from webgpu_py.host.python_files import gather
 from webgpu_py.host.site import module_closure
 
 ENTRIES = ("client.js", "openai.js", "worker.js", "local.js")
-BESIDES = ("package.json", "README.md", "client.d.ts", "openai.d.ts")
+BESIDES = ("package.json", "README.md", "client.d.ts", "completions.d.ts", "openai.d.ts")
 PYTHON = "python"
 
 
