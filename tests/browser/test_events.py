@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from browser.test_client import run, served
+from browser.client_page import run, served
 from webgpu_py.assets import asset_path
 
 
