@@ -1,5 +1,7 @@
 """Downloads: by ranges, resumed, checked, over servers that behave in every way they do."""
 
+import re
+
 import pytest
 
 from browser.download_page import CHUNK, DATA
@@ -24,11 +26,13 @@ def test_only_chunks_that_are_asked_for_come_until_all_are_over_several_connecti
 
 def test_a_cut_download_goes_on(download):
     message = download.cut()["message"]
-    assert f"of {len(DATA)} bytes are here" in message and "kept" in message
+    assert "kept" in message
+    # How much of what was sent has arrived when the connections break is the browser's affair.
+    kept = int(re.search(rf"(\d+) of {len(DATA)} bytes are here", message).group(1))
     download.loaded()
     asked = [w.removeprefix("bytes=").split("-") for w in download.files.asked()]
     assert min(int(start) for start, _ in asked) > 0
-    assert sum(int(end) + 1 - int(start) for start, end in asked) < 0.9 * len(DATA)
+    assert sum(int(end) + 1 - int(start) for start, end in asked) <= len(DATA) - kept < len(DATA)
 
 
 def test_a_cut_download_of_a_server_without_ranges_starts_over(download):

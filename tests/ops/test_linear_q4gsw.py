@@ -184,18 +184,38 @@ def matrix(k=2048, n=64, group=32, row_bytes=None):
         (matrix(group=12), 1, {}, "packed_any"),
         (matrix(group=24), 1, {}, "packed_gemv"),
         (matrix(group=5000), 1, {}, "packed_gemv"),
-        (matrix(), 1, {"max_compute_invocations_per_workgroup": 2}, "packed_gemv"),
+        (matrix(), 1, {"max_compute_invocations_per_workgroup": 2}, "packed_any"),
         (matrix(), 19, {"max_compute_invocations_per_workgroup": 32}, "packed_gemv"),
-        (matrix(), 19, {"max_compute_workgroup_storage_size": 4096}, "packed_lane"),
+        (matrix(), 19, {"max_compute_workgroup_storage_size": 4096}, "packed_any"),
     ],
 )
-@pytest.mark.parametrize("software", [False, True])
-def test_choice(weight, m, limits, software, kernel):
-    route = choose(weight, m, Limits().capped(limits), software, frozenset())
-    narrow = limits.get("max_compute_invocations_per_workgroup", 64) < 4
-    if kernel == "packed_gemv" and (software or narrow):
-        kernel = "packed_lane"
-    assert route.kernel == kernel
+def test_choice(weight, m, limits, kernel):
+    found = Limits().capped(limits)
+    for features in ((), ("subgroups",), tuple(MATRIX_FEATURES)):
+        assert choose(weight, m, found, False, frozenset(features)).kernel == kernel
+    assert choose(weight, m, found, True, frozenset()).kernel == kernel
+
+
+@pytest.mark.parametrize(
+    ("weight", "m", "limits", "rows", "width"),
+    [
+        (matrix(), 1, {}, 1, 4),
+        (matrix(), 2, {}, 1, 4),
+        (matrix(), 3, {"max_compute_workgroup_storage_size": 1}, 8, 4),
+        (matrix(n=1000), 512, {"max_compute_workgroups_per_dimension": 4}, 8, 256),
+        (matrix(n=1000), 8, {"max_compute_workgroups_per_dimension": 4}, 8, 16),
+    ],
+)
+def test_choice_on_the_cpu(weight, m, limits, rows, width):
+    route = choose(weight, m, Limits().capped(limits), True, frozenset({"subgroups"}))
+    assert route.kernel == "packed_block_subgroup"
+    assert (route.constants["rows"], route.constants["wg_size"]) == (rows, width)
+
+
+def test_choice_on_the_cpu_of_what_blocks_cannot_do():
+    for weight, limits in [(matrix(k=36), {}), (matrix(), {"max_compute_workgroup_size_x": 2})]:
+        route = choose(weight, 9, Limits().capped(limits), True, frozenset({"subgroups"}))
+        assert route.kernel == "packed_any"
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,12 @@ from ..graph.limits import Limits
 from .packed import PackedMatrix
 
 FEW_ROWS = 4
-FEW_ROWS_SOFTWARE = 16
 """Up to so many rows each reads the weight for itself, which caches serve; more share tiles of it,
 which take 32 or 64 rows whether they are there or not."""
+
+QUAD = 4
+BLOCK_ROWS, BLOCK_COLUMNS = 8, 4
+"""Of an invocation of packed_block_subgroup; one or two rows are computed each by itself."""
 
 MANY_GROUPS = 256
 """Workgroups that keep a large GPU busy."""
@@ -73,22 +76,22 @@ def choose(
 ) -> Route:
     """The kernel for m rows of x.
 
-    `packed_gemv`, lanes along k, for few rows, or `packed_lane` on adapters that run on the CPU;
-    `packed_gemm`, tiles in workgroup memory, for many, or `packed_gemm_matrix` where there are
-    subgroup matrices; `packed_any` for shapes that are no whole vectors.
+    `packed_gemv`, lanes along k, for few rows; `packed_gemm`, tiles in workgroup memory, for many,
+    or `packed_gemm_matrix` where there are subgroup matrices. `packed_block_subgroup`, registers
+    alone, on adapters that run on the CPU. `packed_any` for shapes that are no whole vectors, and
+    where there is no room for the others.
     """
-    if not weight.vectors:
-        return _any(weight, m, limits)
     room = limits.max_compute_workgroup_storage_size >= TILE_STORAGE
-    tiles = room and limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS
-    if m > (FEW_ROWS_SOFTWARE if software else FEW_ROWS) and tiles:
+    if not weight.vectors or limits.workgroup_width(QUAD) < QUAD:
+        return _any(weight, m, limits)
+    if software and "subgroups" in features:
+        return _block(weight, m, limits)
+    if m > FEW_ROWS and room and limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS:
         large = m * weight.n >= MATRIX_SUMS and weight.k % 8 == 0
         if large and has_matrices(limits, features):
             return _gemm_matrix(weight, m)
-        return _gemm(weight, m, limits, software)
-    if software or not room or limits.workgroup_width(64) < 4:
-        return _lane(weight, m, limits)
-    return _gemv(weight, m, limits)
+        return _gemm(weight, m, limits)
+    return _gemv(weight, m, limits) if room else _any(weight, m, limits)
 
 
 def _chunks(weight: PackedMatrix) -> dict[str, float]:
@@ -113,16 +116,20 @@ def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
     return Route("packed_gemv", constants, 1, 4 * width // lanes)
 
 
-def _lane(weight: PackedMatrix, m: int, limits: Limits) -> Route:
-    # Few invocations a workgroup, so that a narrow layer still occupies every core.
-    width = fitting_width(8, m * ceil_div(weight.n, 4), limits)
-    return Route("packed_lane", {**_chunks(weight), "wg_size": width}, 1, 4, width)
+def _block(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+    rows = BLOCK_ROWS if m > 2 else 1
+    widest = limits.workgroup_width(limits.max_compute_invocations_per_workgroup)
+    width, most = QUAD, limits.max_compute_workgroups_per_dimension**2
+    while ceil_div(m, rows) * ceil_div(weight.n, BLOCK_COLUMNS * width) > most and width < widest:
+        width *= 2
+    constants = {**_chunks(weight), "rows": rows, "wg_size": width}
+    return Route("packed_block_subgroup", constants, rows, BLOCK_COLUMNS * width)
 
 
-def _gemm(weight: PackedMatrix, m: int, limits: Limits, software: bool) -> Route:
-    large = limits.max_compute_workgroup_storage_size >= LARGE_STORAGE and not software
+def _gemm(weight: PackedMatrix, m: int, limits: Limits) -> Route:
     blocks = 2 if m > 32 else 1
-    splits = 1 if software else _splits(weight, m, blocks)
+    splits = _splits(weight, m, blocks)
+    large = limits.max_compute_workgroup_storage_size >= LARGE_STORAGE
     if large and m > 64 and weight.k >= LARGE_K:
         groups = _tiles(weight, m, 4) * _splits(weight, m, 4)
         if groups >= LARGE_GROUPS:
