@@ -1,10 +1,11 @@
 //! lib: grid, live
-// Rotary position embedding of q and of k in one dispatch; a thread rotates one pair, or copies one
-// element past the rotary part. `arrangement` picks where a pair and its cos and sin lie.
+// Rotary position embedding of q and of k in one dispatch. A row has a pair to rotate or an element
+// past the rotary part to copy for each item; a thread takes a span of items, one after the other.
+// `arrangement` picks where a pair and its cos and sin lie.
 
 struct Params {
-    q_items: u32,
-    k_items: u32,
+    q_spans: u32,
+    k_spans: u32,
     q_heads: u32,
     k_heads: u32,
     tokens: u32,
@@ -21,6 +22,7 @@ const LIVE_PAIRS: u32 = 3u;  // (2i, 2i+1); tables [start + token, i]
 const LIVE_HALVES: u32 = 4u; // (i, i + rotary/2); tables [start + token, i]
 
 override arrangement: u32 = 0u;
+override span: u32 = 1u;
 
 @group(0) @binding(0) var<storage, read> q: array<f32>;
 @group(0) @binding(1) var<storage, read> k: array<f32>;
@@ -36,10 +38,8 @@ struct Pair {
     sine: vec2<f32>,
 }
 
-// `row` is a head's row of x; `i` the pair in it.
-fn pair_of(row: u32, heads: u32, i: u32) -> Pair {
-    let token = (row / heads) % params.tokens;
-    let base = row * params.dim;
+// Pair i of a head's row, which begins at `base`.
+fn pair_of(base: u32, token: u32, i: u32) -> Pair {
     let half = params.rotary / 2u;
     if (arrangement == PAIRS) {
         let at = min(token, params.rows - 1u) * half + i;
@@ -63,35 +63,44 @@ fn pair_of(row: u32, heads: u32, i: u32) -> Pair {
     return Pair(base + place, vec2(cosines[at]), vec2(sines[at]));
 }
 
+fn rotate_q(p: Pair) {
+    let x = vec2(q[p.at.x], q[p.at.y]);
+    q_out[p.at.x] = x.x * p.cosine.x - x.y * p.sine.x;
+    q_out[p.at.y] = x.y * p.cosine.y + x.x * p.sine.y;
+}
+
+fn rotate_k(p: Pair) {
+    let x = vec2(k[p.at.x], k[p.at.y]);
+    k_out[p.at.x] = x.x * p.cosine.x - x.y * p.sine.x;
+    k_out[p.at.y] = x.y * p.cosine.y + x.x * p.sine.y;
+}
+
 @compute @workgroup_size(wg_size)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    var item = linear_index(id, groups);
-    if (item >= params.q_items + params.k_items) {
+    var at = linear_index(id, groups);
+    if (at >= params.q_spans + params.k_spans) {
         return;
     }
     let half = params.rotary / 2u;
     let items = half + params.dim - params.rotary;
-    let is_q = item < params.q_items;
-    item = select(item - params.q_items, item, is_q);
-    let row = item / items;
-    let i = item % items;
-    if (i >= half) {
-        let at = row * params.dim + params.rotary + i - half;
-        if (is_q) {
-            q_out[at] = q[at];
+    let spans = (items + span - 1u) / span;
+    let is_q = at < params.q_spans;
+    at = select(at - params.q_spans, at, is_q);
+    let row = at / spans;
+    let first = at % spans * span;
+    let base = row * params.dim;
+    let token = row / select(params.k_heads, params.q_heads, is_q) % params.tokens;
+    for (var j = 0u; j < span && first + j < items; j++) {
+        let i = first + j;
+        let copied = base + params.rotary + i - half;
+        if (i < half && is_q) {
+            rotate_q(pair_of(base, token, i));
+        } else if (i < half) {
+            rotate_k(pair_of(base, token, i));
+        } else if (is_q) {
+            q_out[copied] = q[copied];
         } else {
-            k_out[at] = k[at];
+            k_out[copied] = k[copied];
         }
-        return;
-    }
-    let p = pair_of(row, select(params.k_heads, params.q_heads, is_q), i);
-    if (is_q) {
-        let x = vec2(q[p.at.x], q[p.at.y]);
-        q_out[p.at.x] = x.x * p.cosine.x - x.y * p.sine.x;
-        q_out[p.at.y] = x.y * p.cosine.y + x.x * p.sine.y;
-    } else {
-        let x = vec2(k[p.at.x], k[p.at.y]);
-        k_out[p.at.x] = x.x * p.cosine.x - x.y * p.sine.x;
-        k_out[p.at.y] = x.y * p.cosine.y + x.x * p.sine.y;
     }
 }
