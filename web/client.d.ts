@@ -26,7 +26,7 @@ export interface Progress {
 }
 
 export type EventName =
-  | 'answer.ended' | 'answer.failed' | 'device.lost' | 'device.opened' | 'device.restarted' | 'download.ended' | 'download.failed'
+  | 'answer.ended' | 'answer.failed' | 'autotune.chose' | 'device.lost' | 'device.opened' | 'device.restarted' | 'download.ended' | 'download.failed'
   | 'download.retried' | 'download.started' | 'download.warned' | 'model.loaded' | 'pipelines.compiled' | 'self_test.passed'
   | 'self_test.without_matrices' | 'session.built' | 'session.ran' | 'weights.prepacked';
 
@@ -209,6 +209,11 @@ export class LanguageModel implements Opened {
   tokenize(text: string): Promise<number[]>;
   /** A model that came as safetensors as one file, which loads to the same bits without quantizing. */
   save(options?: { signal?: AbortSignal; onProgress?: (progress: Progress) => void }): Promise<Blob>;
+  /**
+   * Finds the fastest kernels for this model on this GPU by trying them, and remembers them for later visits.
+   * Takes up to a minute; an answer under way is cancelled. `ratio` is the step's time before over its time now.
+   */
+  autotune(): Promise<{ case: string; way: string; ratio: number }[]>;
   /** Tokens of a prompt, and embedding, rotated queries and keys of the first layer. */
   look(prompt: string): Promise<Look>;
   memory(): Promise<Memory>;

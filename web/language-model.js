@@ -29,6 +29,11 @@ export class LanguageModel extends Opened {
     }
   }
 
+  /** The fastest kernels for this model on this GPU, found by trying: {case, way, ratio} each. Up to a minute, once. */
+  async autotune() {
+    return (await this.connection.call('autotune', {})).tuned;
+  }
+
   /** Tokens of a prompt, and embedding, rotated queries and keys of the first layer. */
   look(prompt) {
     return this.connection.call('look', { prompt });

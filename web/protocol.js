@@ -6,7 +6,7 @@ import { LEVELS } from './events.js';
 export { WebGPUPyError } from './js/errors.js';
 
 /** Changed with every change of the messages below; a page and a worker of two releases refuse each other. */
-export const MESSAGES_VERSION = 5;
+export const MESSAGES_VERSION = 6;
 
 /** What a page may ask its worker for; each is a method of webgpu_py/page.py's service. */
 export const METHODS = Object.freeze([
@@ -22,6 +22,7 @@ export const METHODS = Object.freeze([
   'generate', // ({prompt, options}) -> the same for raw text
   'tokenize', // ({text}) -> ids
   'save', // ({first}) -> the next piece of the model as one file, an empty one after the last
+  'autotune', // () -> {tuned}: the kernels found fastest for the model, by trying them
   'memory', // () -> {gpu, python_heap, ...}
   'close', // () -> everything of the open file is freed
 ]);

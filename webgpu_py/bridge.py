@@ -25,7 +25,7 @@ from .graph.limits import Limits
 from .graph.plan import PipelineSpec, Plan
 from .graph.values import Source
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 """What both halves must speak; changed with every change of the calls below."""
 
 
@@ -137,6 +137,10 @@ class BrowserBridge:
             raise FeatureMissing("profile: this device has no timestamp-query")
         found = await self._call("profile", plan, _contiguous(blob))
         return found.result.to_bytes(), list(found.micros.to_py())
+
+    async def repeat(self, plan: int, count: int) -> float:
+        """See Bridge."""
+        return float(await self._call("repeat", plan, count))
 
     def destroy_plan(self, plan: int) -> None:
         """See Bridge."""

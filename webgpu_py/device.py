@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from .errors import DeviceLost, FeatureMissing
 from .events import since, tell
 from .graph.bridge import Bridge
+from .graph.choices import Choices
 from .graph.limits import Limits
 from .graph.plan import PipelineKey, PipelineSpec
 
@@ -34,6 +36,8 @@ class Device:
         self._reopen = reopen
         self._turn = asyncio.Lock()
         self._pipelines: dict[PipelineKey, int] = {}
+        self.choices = Choices()
+        """Kernels that `Session.autotune` found fast here."""
 
     @property
     def kind(self) -> str:
@@ -87,6 +91,21 @@ class Device:
             self._pipelines.update(zip(new, handles, strict=True))
         return {k: self._pipelines[k] for k in specs}
 
+    async def recall_choices(self) -> None:
+        """Take up what `Session.autotune` found on an earlier visit, in a browser."""
+        from .remembered import recall
+
+        text = await recall(self, "choices")
+        if text is not None:
+            self.choices = Choices(json.loads(text))
+
+    async def keep_choices(self) -> None:
+        """Keep the choices for the next visit, in a browser."""
+        if self.kind == "browser":
+            from .remembered import keep
+
+            await keep(self, "choices", json.dumps(self.choices.found))
+
     async def close(self) -> None:
         """Give the device back; its sessions end with it."""
         await self.bridge.close()
@@ -117,6 +136,7 @@ async def request_device(kind: DeviceKind = "browser", **options: Any) -> Device
         device = Device(await reopen(), None if "device" in options else reopen)
         try:
             await check_numbers(device)
+            await device.recall_choices()
         except BaseException:
             await device.close()
             raise

@@ -25,6 +25,7 @@ Fact = str | int | float | bool | None
 EVENTS: dict[str, tuple[str, ...]] = {
     "answer.ended": ("why", "tokens", "first_token_ms", "prefill_tps", "decode_tps"),
     "answer.failed": ("code",),
+    "autotune.chose": ("case", "way", "ratio"),
     "device.lost": ("reason", "message"),
     "device.opened": ("vendor", "architecture"),
     "device.restarted": ("vendor", "architecture"),

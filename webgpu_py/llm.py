@@ -22,6 +22,7 @@ from .device import Device, request_device
 from .errors import ContextLength, FormatError
 from .events import tell
 from .generation import GenerationOptions, Generator, SessionGenerator, check_bias
+from .graph.autotune import Tuned
 from .graph.session import Session
 from .graph.values import Source
 from .models.config import ModelConfig
@@ -65,6 +66,7 @@ class LLM:
         self.context = decoder.context
         self.tokenizer = stored.tokenizer
         self._generator = generator
+        self._decoder = decoder
         self._load: Callable[..., Awaitable[LLM]]
         self.stored = stored
         """What the files say: configuration, weights, tokenizer, chat template."""
@@ -235,6 +237,25 @@ class LLM:
     def memory(self) -> dict[str, int]:
         """Device bytes by kind."""
         return self.session.memory()
+
+    async def autotune(self) -> list[Tuned]:
+        """Find the fastest kernels for one token and for the longest step of a prompt here.
+
+        See `Session.autotune`: it takes up to a minute, and a browser remembers. Any answer under
+        way is cancelled, and the conversation so far is computed anew with the next one.
+        """
+        self.cancel()
+        self._generator.close()
+        tuned: list[Tuned] = []
+        try:
+            for tokens in dict.fromkeys((1, self._decoder.chunk)):
+                tuned += await self.session.autotune(ids=(tokens,))
+        finally:
+            await self.session.reset()
+            self._generator = await make_generator(
+                self.device, self.session, self._decoder, self.tokenizer
+            )
+        return tuned
 
     # -- end, and another beginning
 

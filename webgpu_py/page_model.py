@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,6 +87,10 @@ class OpenModel:
         if self._saved is None or args.get("first"):
             self._saved = self._llm.packed()
         return {"piece": np.frombuffer(await anext(self._saved, b""), np.uint8)}
+
+    async def autotune(self, args: dict[str, Any], call: Call) -> dict[str, Any]:
+        """The kernels that `LLM.autotune` found fastest."""
+        return {"tuned": [asdict(tuned) for tuned in await self._llm.autotune()]}
 
     # -- looking inside
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from . import __version__
-from .bridge import registered_half, settled
 from .errors import DeviceLost, WebGPUPyError, WrongNumbers
 from .events import since, tell
 from .graph.builder import Graph, Var
 from .ops.packed_route import MATRICES, has_matrices
+from .remembered import adapter_name, keep, recall
 
 if TYPE_CHECKING:
     from .device import Device
@@ -114,16 +113,14 @@ async def check_numbers(device: Device) -> None:
 
 
 async def _once(device: Device, what: str, test: Callable[[Device], Awaitable[None]]) -> None:
-    half = await registered_half()
-    info = [str(v) for v in device.info.values()]
-    name = "|".join([__version__, what, *info, *sorted(device.features)])
+    name = f"{what}|{adapter_name(device)}"
     if name in _passed:
         return
-    if not await settled(half.isChecked(name)):
+    if await recall(device, what) is None:
         started = time.perf_counter()
         await test(device)
         tell("self_test.passed", {"what": what, "ms": since(started)})
-        await settled(half.noteChecked(name))
+        await keep(device, what, "passed")
     _passed.add(name)
 
 

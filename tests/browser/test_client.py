@@ -12,6 +12,17 @@ from webgpu_py.assets import asset_text
 from webgpu_py.events import EVENTS
 
 
+def test_what_autotune_found(scripted):
+    found = run(
+        scripted,
+        """const llm = await client.load('models/a.gguf');
+        const tuned = await llm.autotune();
+        llm.close();
+        return tuned;""",
+    )
+    assert found == [{"case": "linear", "way": "packed_gemv lanes=8", "ratio": 1.25}]
+
+
 def test_three_lines(scripted):
     text = run(
         scripted,

@@ -39,6 +39,26 @@ def test_it_runs_once_and_leaves_nothing(gpu):
     assert left == {"buffers": 0, "buffer_nbytes": 0, "plans": 0, "runs": 3}
 
 
+async def remembered_topics():
+    """What is recalled of two topics, and of one by a device with other features."""
+    import webgpu_py as wg
+    from webgpu_py.remembered import keep, recall
+
+    device = await wg.request_device("browser")
+    other = await wg.request_device("browser", features=[])
+    await keep(device, "one", "1")
+    await keep(device, "another", "")
+    found = [await recall(device, topic) for topic in ("one", "another", "third")]
+    found.append(await recall(other, "one"))
+    await device.close()
+    await other.close()
+    return found
+
+
+def test_what_is_remembered_is_kept_by_topic_and_adapter(gpu):
+    assert gpu.call(remembered_topics) == ["1", "", None, None]
+
+
 async def features_of(names):
     import webgpu_py as wg
 

@@ -11,7 +11,7 @@ from faults import FaultyBridge
 from tiny_folder import files
 from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.device import Device, request_device
-from webgpu_py.errors import DeviceLost, DtypeError, ShapeError
+from webgpu_py.errors import DeviceLost, DtypeError, FeatureMissing, ShapeError
 from webgpu_py.formats.pte_records import PteTensor
 from webgpu_py.page import Call, Service, _decoded, _encoded
 from webgpu_py.page_model import open_model
@@ -183,3 +183,16 @@ def test_a_folder_answers_and_is_saved_piece_by_piece():
     assert (described["architecture"], described["context"]) == ("llama", 32)
     losses = described["quantization"]
     assert losses["model.embed_tokens.weight"] < 0.01 < losses["model.layers.0.mlp.up_proj.weight"]
+
+
+def test_a_model_goes_on_answering_where_there_is_nothing_to_tune():
+    async def scene():
+        model = await open_model(files(), await request_device("cpu"), {"context": 32}, Call(print))
+        with pytest.raises(FeatureMissing, match="computes with NumPy"):
+            await model.autotune({}, Call(print))
+        given = {"messages": [{"role": "user", "content": "hi"}], "options": {"max_tokens": 2}}
+        found = await model.chat(given, Call(print))
+        model.close()
+        return found
+
+    assert asyncio.run(scene())["completion_tokens"] == 2

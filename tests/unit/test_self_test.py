@@ -2,7 +2,6 @@
 on without its subgroup matrices."""
 
 import asyncio
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,21 +71,14 @@ def test_matrices_are_tested_row_by_row(when, at, by, text):
     assert bridge.stats()["buffers"] == 0
 
 
-async def never(name):
-    """What the JavaScript half remembers of an adapter: nothing."""
-    return False
+async def nothing(*given):
+    """What a browser keeps of an adapter."""
 
 
 @pytest.mark.parametrize(("when", "kept"), [(0, True), (4, False)])
 def test_a_device_goes_on_without_matrices_that_are_wrong(monkeypatch, when, kept):
-    async def half():
-        return SimpleNamespace(isChecked=never, noteChecked=never)
-
-    async def settled(value):
-        return await value
-
-    monkeypatch.setattr("webgpu_py.self_test.registered_half", half)
-    monkeypatch.setattr("webgpu_py.self_test.settled", settled)
+    monkeypatch.setattr("webgpu_py.self_test.recall", nothing)
+    monkeypatch.setattr("webgpu_py.self_test.keep", nothing)
     monkeypatch.setattr("webgpu_py.self_test._passed", set())
     bridge = Erring(when, 0, 1.0)
     bridge.features = MATRIX_FEATURES

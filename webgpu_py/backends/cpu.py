@@ -115,6 +115,17 @@ class CpuBridge:
             out.append(bytes(16))
         return b"".join(out), (times + [0.0] * len(p.labels))[: len(p.labels)]
 
+    async def repeat(self, plan: int, count: int) -> float:
+        """See Bridge."""
+        loaded = self._plans[plan]
+        blob = np.zeros(loaded.blob_nbytes, np.uint8)
+        for t in loaded.inputs:
+            blob[t.offset : t.offset + t.nbytes] = self._buffers[t.buffer][: t.nbytes]
+        start = time.perf_counter()
+        for _ in range(count):
+            await self.run(plan, blob)
+        return 1e3 * (time.perf_counter() - start)
+
     def _array(self, plan: Plan, call: Call, value_id: ValueId) -> np.ndarray:
         value = call.graph.values[value_id]
         assert isinstance(value, Tensor)

@@ -6,6 +6,7 @@ naga knows the built-ins but refuses the directive (wgpu-py 0.32; may go when it
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -241,6 +242,19 @@ class NativeBridge:
         resolved.destroy()
         spent = (stamps[1::2].astype(np.int64) - stamps[::2].astype(np.int64)) / 1000
         return result, [max(float(t), 0.0) for t in spent]
+
+    async def repeat(self, plan: int, count: int) -> float:
+        """See Bridge."""
+        self.crossings += 1
+        loaded = self._plans[plan]
+        started = time.perf_counter()
+        encoder = self._device.create_command_encoder()
+        for _ in range(count):
+            work = encoder.begin_compute_pass()
+            self._encode(work, loaded, 0, len(loaded.plan.labels))
+            work.end()
+        self._finish(encoder, loaded)
+        return 1e3 * (time.perf_counter() - started)
 
     def _write_inputs(self, plan: Plan, blob: np.ndarray) -> None:
         queue = self._device.queue

@@ -64,6 +64,10 @@ class Bridge(Protocol):
         """`run` with a pass a dispatch; also microseconds of each."""
         ...
 
+    async def repeat(self, plan: int, count: int) -> float:
+        """Milliseconds that `count` runs take, on what lies in the plan's buffers."""
+        ...
+
     def destroy_plan(self, plan: int) -> None:
         """Free a plan."""
         ...

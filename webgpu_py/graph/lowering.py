@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..errors import LimitExceeded
 from .call import Call, Env, TensorRef
+from .choices import Choices
 from .kernel import Binding, Kernel, Number, load_kernel
 from .limits import SMALLER, Limits, padded
 from .memory import MemoryPlan
@@ -81,25 +82,34 @@ class Lowered:
     symint_words: dict[int, int] = field(default_factory=dict)
 
 
-class Lowering:
-    """What an operator's `lower` works with: limits, features, dispatch, scratch, live words.
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is lowered for.
 
     `software` says that the adapter runs on the CPU, where barriers cost more than they save.
     """
 
+    limits: Limits
+    features: frozenset[str]
+    software: bool
+    choices: Choices
+
+
+class Lowering:
+    """What an operator's `lower` works with: the target's facts, dispatch, scratch, live words."""
+
     def __init__(
         self,
         call: Call,
-        limits: Limits,
-        features: frozenset[str],
+        target: Target,
         memory: MemoryPlan,
         slots: SessionSlots,
         lowered: Lowered,
-        software: bool = False,
     ) -> None:
-        self.limits = limits
-        self.features = features
-        self.software = software
+        self.limits = target.limits
+        self.features = target.features
+        self.software = target.software
+        self.choices = target.choices
         self._call = call
         self._memory = memory
         self._slots = slots
@@ -256,11 +266,9 @@ class Lowering:
 def lower(
     calls: list[Call],
     env: Env,
-    limits: Limits,
-    features: frozenset[str],
+    target: Target,
     memory: MemoryPlan,
     slots: SessionSlots,
-    software: bool = False,
 ) -> Lowered:
     """Dispatches of a whole chain at `env`'s live dims."""
     lowered = Lowered(env)
@@ -271,5 +279,5 @@ def lower(
         if call.index in memory.elided or type(call.operator).lower is Operator.lower:
             continue
         at = call.with_env(env)
-        call.operator.lower(at, Lowering(at, limits, features, memory, slots, lowered, software))
+        call.operator.lower(at, Lowering(at, target, memory, slots, lowered))
     return lowered

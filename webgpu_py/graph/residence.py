@@ -13,9 +13,10 @@ from ..errors import IndexOutOfRange, LimitExceeded, ShapeError
 from ..events import since, tell
 from . import boundary
 from .call import Call, Env
+from .choices import Choices
 from .constants import upload_constant
 from .limits import SMALLER, Limits
-from .lowering import Dispatch, Lowered, SessionSlots, lower
+from .lowering import Dispatch, Lowered, SessionSlots, Target, lower
 from .memory import MemoryPlan, Slot, Upload, plan_memory, tensors_read
 from .plan import PipelineKey, Plan, encode, layout_transfers, specs_of
 from .shapes import DimsKey, dims_key
@@ -61,34 +62,46 @@ class Residence:
     async def settle(self, lowered: Lowered, progress: Progress | None) -> None:
         """Allocate, load the first variant, upload constants and prepack."""
         self._check_sizes()
-        self.variants[dims_key(lowered.env)] = await self._load(lowered)
+        self.variants[dims_key(lowered.env)] = await self.load(lowered)
         await self._prepack(lowered, progress)
 
     async def variant(self, env: Env) -> Variant:
         """The variant of `env`'s dims, lowered and loaded at its first use."""
         key = dims_key(env)
         if key not in self.variants:
-            self.variants[key] = await self._load(self.lower(env))
+            self.variants[key] = await self.load(self.lower(env))
         return self.variants[key]
 
     def buffer(self, slot: int) -> int:
         """The bridge's handle of a slot's buffer."""
         return self._buffers[slot]
 
-    def lower(self, env: Env) -> Lowered:
-        """Dispatches at `env`'s live dims."""
+    def lower(self, env: Env, choices: Choices | None = None) -> Lowered:
+        """Dispatches at `env`'s live dims, by the device's choices or others."""
         # What is done once at build needs no second lowering for other live dims.
         calls = [c for c in self._calls if not self.variants or c.index not in self.memory.once]
         device = self.device
-        return lower(
-            calls,
-            env,
-            self._limits,
-            device.features,
-            self.memory,
-            self.slots,
-            bool(device.info.get("software")),
-        )
+        software = bool(device.info.get("software"))
+        target = Target(self._limits, device.features, software, choices or device.choices)
+        return lower(calls, env, target, self.memory, self.slots)
+
+    def replace(self, variant: Variant) -> None:
+        """Take a variant in place of that of the same dims, and free scratch that none uses."""
+        key = dims_key(variant.lowered.env)
+        if key in self.variants:
+            self.drop(self.variants[key])
+        self.variants[key] = variant
+        dispatches = [d for v in self.variants.values() for d in v.lowered.dispatches]
+        used = {bound.slot for d in dispatches for bound in d.bound}
+        unused = [s for s in self.slots.scratch if s not in used and s < len(self._buffers)]
+        self.bridge.destroy_buffers([self._buffers[s] for s in unused])
+        for s in unused:
+            self.slots.scratch.remove(s)
+            self.memory.slots[s].kind = "transient"
+
+    def drop(self, variant: Variant) -> None:
+        """Free a variant's plan."""
+        self.bridge.destroy_plan(variant.handle)
 
     def _check_sizes(self) -> None:
         limit = self._limits.max_buffer_size
@@ -101,13 +114,22 @@ class Residence:
 
     async def _allocate(self) -> None:
         """Buffers for slots that have none yet (scratch may have been added by a variant)."""
-        new = self.memory.slots[len(self._buffers) :]
-        if new:
+        count = len(self._buffers)
+        new = self.memory.slots[count:]
+        if not new:
+            return
+        try:
             self._buffers += await self.bridge.create_buffers(
                 [s.nbytes for s in new], [s.label for s in new]
             )
+        except BaseException:
+            # Other variants may do without.
+            del self.memory.slots[count:]
+            self.slots.scratch = [s for s in self.slots.scratch if s < count]
+            raise
 
-    async def _load(self, lowered: Lowered) -> Variant:
+    async def load(self, lowered: Lowered) -> Variant:
+        """The plan of what was lowered, with its buffers and pipelines."""
         await self._allocate()
         handles = await self._pipelines(lowered)
         plan = encode(lowered.dispatches, handles, self._buffers, self._limits, self.slots.fault)

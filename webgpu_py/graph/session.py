@@ -21,6 +21,7 @@ from .values import Dim, GraphIR, Port, SymInt, Tensor, ValueId
 
 if TYPE_CHECKING:
     from ..device import Device
+    from .autotune import Tuned
     from .debug import DebugReport
 
 
@@ -216,12 +217,7 @@ class Session:
         """Lower and load the variant for live dims by input name; others stay maximal."""
         self._check_open()
         async with self._lock:
-            live = {p.value: dims[p.name] for p in self.graph.inputs if p.name in dims}
-            for port in self.graph.inputs:
-                value = self.graph.values[port.value]
-                if port.value in live and isinstance(value, Tensor):
-                    boundary.check_live(port.name, live[port.value], value.spec.dims)
-            env = propagate(self.graph, self._calls, live, {})
+            env = self._env(dims)
             variant = await self._residence.variant(env)
         ports = [*self.graph.inputs, *self.graph.outputs]
         buffer_of = variant.plan.buffer_of
@@ -232,6 +228,31 @@ class Session:
         nodes = tuple(d.node for d in dispatches)
         kernels = tuple(d.kernel.name for d in dispatches)
         return Replay(variant.handle, nodes, kernels, buffers, *self._linear_words(variant, env))
+
+    def _env(self, dims: Mapping[str, tuple[int, ...]]) -> Env:
+        live = {p.value: dims[p.name] for p in self.graph.inputs if p.name in dims}
+        for port in self.graph.inputs:
+            value = self.graph.values[port.value]
+            if port.value in live and isinstance(value, Tensor):
+                boundary.check_live(port.name, live[port.value], value.spec.dims)
+        return propagate(self.graph, self._calls, live, {})
+
+    async def autotune(self, **dims: tuple[int, ...]) -> list[Tuned]:
+        """Time other kernels than the rule's for live dims by input name, and keep the fastest.
+
+        From then on runs at these dims use them, as do sessions that are built later on this
+        device; a browser keeps them for the next visit with the same adapter. Takes seconds to a
+        minute, mostly to compile; what runs meanwhile on the GPU spoils it. Mutable tensors are
+        written to: `reset` gives them their content back. Plans that `replay` gave for these dims
+        are gone. FeatureMissing on the device "cpu".
+        """
+        from .autotune import tune
+
+        self._check_open()
+        async with self._lock:
+            tuned = await tune(self._residence, self._env(dims))
+        await self.device.keep_choices()
+        return tuned
 
     def _linear_words(self, variant: Variant, env: Env) -> tuple[list[int], dict[str, list[int]]]:
         """Live words as linear forms of the SymInt inputs; UnsupportedOperator for others."""

@@ -1,31 +1,31 @@
-// What the self test and the doctor ask of the browser.
-//
-// What was found right before, so that it need not be tested again: names in a cache of their own.
-// Another version of the browser brings another compiler, so its own name belongs to them.
+// What surrounds this code in the browser, and what was found out about it on an earlier visit.
 
 import {writableStore} from './stores.js';
 
 const CACHE = 'webgpu_py checks';
-const address = (name) => `https://webgpu-py.invalid/checks/${encodeURIComponent(`${navigator.userAgent} ${name}`)}`;
+const address = (topic) => `https://webgpu-py.invalid/checks/${encodeURIComponent(topic)}`;
+// Another version of the browser brings another compiler.
+const fullName = (name) => `${navigator.userAgent} ${name}`;
 
-/** Whether `noteChecked` heard this name before, in this browser. */
-export async function isChecked(name) {
+/** The text that `remember` kept under a topic for this name, in this version of the browser; else undefined. */
+export async function remembered(topic, name) {
   try {
-    return Boolean(await (await caches.open(CACHE)).match(address(name)));
+    const found = await (await caches.open(CACHE)).match(address(topic));
+    const kept = await found?.json();
+    return kept?.name === fullName(name) ? kept.text : undefined;
   } catch {
     // No cache here: private mode, or storage that is full.
-    return false;
+    return undefined;
   }
 }
 
-/** Remember a name; earlier ones are of older drivers or releases. */
-export async function noteChecked(name) {
+/** Keep a text under a topic; what is there of another adapter, driver or release goes. */
+export async function remember(topic, name, text) {
   try {
-    const cache = await caches.open(CACHE);
-    for (const old of await cache.keys()) await cache.delete(old);
-    await cache.put(address(name), new Response(''));
+    const kept = JSON.stringify({name: fullName(name), text});
+    await (await caches.open(CACHE)).put(address(topic), new Response(kept));
   } catch {
-    // Then the next start tests again.
+    // Then the next visit finds out again.
   }
 }
 

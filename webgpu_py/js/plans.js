@@ -157,6 +157,24 @@ export async function run(device, handle, blob) {
   return await readStaging(state, plan);
 }
 
+/** Milliseconds that `count` runs of a plan take, on what lies in its buffers. */
+export async function repeat(device, handle, count) {
+  const state = stateOf(device);
+  const plan = planOf(state, handle);
+  const started = performance.now();
+  const encoder = state.gpu.createCommandEncoder();
+  for (let i = 0; i < count; i++) {
+    const pass = encoder.beginComputePass();
+    encodePlan(pass, plan);
+    pass.end();
+  }
+  state.gpu.queue.submit([encoder.finish()]);
+  counts.passes += count;
+  await orLost(state, state.gpu.queue.onSubmittedWorkDone());
+  raiseUncaptured(state);
+  return performance.now() - started;
+}
+
 /** `run` with a pass and a pair of timestamps a dispatch. */
 export async function profile(device, handle, blob) {
   const state = stateOf(device);

@@ -54,7 +54,7 @@ def lower_linear(
     e = extras or Extras()
     m = y.numel * e.halves // weight.n
     limit = out.limits.max_storage_buffer_binding_size
-    route = choose(weight, m, out.limits, out.software, out.features)
+    route = choose(weight, m, out.limits, out.software, out.features, out.choices)
     if e.norm is not None and route.kernel != "packed_gemv":
         normed = out.scratch(4 * m * weight.k)
         lower_rms_norm(out, x, e.norm, normed, m, weight.k, e.eps)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..graph.choices import Choices
 from ..graph.dims import ceil_div
 from ..graph.limits import Limits
 from .packed import PackedMatrix
 
 FEW_ROWS = 4
+SOME_ROWS = 16
 """Up to so many rows each reads the weight for itself, which caches serve; more share tiles of it,
-which take 32 or 64 rows whether they are there or not."""
+which take 32 or 64 rows whether they are there or not. Some may go either way."""
 
 QUAD = 4
 BLOCK_ROWS, BLOCK_COLUMNS = 8, 4
@@ -65,6 +67,13 @@ class Route:
     units: int = 1
     splits: int = 1
 
+    @property
+    def name(self) -> str:
+        """What tells it from other routes of a layer."""
+        own = {k: v for k, v in self.constants.items() if k not in ("chunk", "per_word")}
+        text = " ".join(f"{k}={int(v)}" for k, v in {**own, "splits": self.splits}.items())
+        return f"{self.kernel} {text}"
+
     def groups(self, m: int, n: int) -> int:
         """Workgroups for m rows and n columns of the product."""
         units = ceil_div(m, self.rows) * ceil_div(n, self.columns)
@@ -72,9 +81,33 @@ class Route:
 
 
 def choose(
+    weight: PackedMatrix,
+    m: int,
+    limits: Limits,
+    software: bool,
+    features: frozenset[str],
+    choices: Choices | None = None,
+) -> Route:
+    """The kernel for m rows of x: what `choices` found fastest, by default the rule's."""
+    first = rule(weight, m, limits, software, features)
+    case = case_name(weight, m)
+    if choices is None or case not in choices:
+        return first
+    ways = {first.name: first} | {w.name: w for w in others(weight, m, limits, software, features)}
+    return list(ways.values())[choices.pick(case, list(ways))]
+
+
+def case_name(weight: PackedMatrix, m: int) -> str:
+    """What is measured once: a layer's shape and types, and rows up to a power of two."""
+    rows = 1 << (m - 1).bit_length()
+    kinds = f"{weight.code_kind} {weight.scale_kind} group {weight.group}"
+    return f"linear {weight.k}x{weight.n} {kinds}, m = {rows}"
+
+
+def rule(
     weight: PackedMatrix, m: int, limits: Limits, software: bool, features: frozenset[str]
 ) -> Route:
-    """The kernel for m rows of x.
+    """The kernel for m rows of x by shapes and limits alone.
 
     `packed_gemv`, lanes along k, for few rows; `packed_gemm`, tiles in workgroup memory, for many,
     or `packed_gemm_matrix` where there are subgroup matrices. `packed_block_subgroup`, registers
@@ -94,12 +127,28 @@ def choose(
     return _gemv(weight, m, limits) if room else _any(weight, m, limits)
 
 
+def others(
+    weight: PackedMatrix, m: int, limits: Limits, software: bool, features: frozenset[str]
+) -> Iterator[Route]:
+    """Kernels that may be faster than the rule's on some GPU, and the rule's among them."""
+    kernel = rule(weight, m, limits, software, features).kernel
+    if kernel not in ("packed_gemv", "packed_gemm", "packed_gemm_matrix"):
+        return
+    if m <= SOME_ROWS:
+        for lanes in (8, 16, 32, 64, 128):
+            yield _gemv(weight, m, limits, lanes)
+    if m > 1 and limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS:
+        yield from _gemms(weight, m, limits)
+        if weight.k % 8 == 0 and has_matrices(limits, features):
+            yield _gemm_matrix(weight, m)
+
+
 def _chunks(weight: PackedMatrix) -> dict[str, float]:
     per_word = weight.scale_kind != "none" and weight.span % weight.chunk != 0
     return {"chunk": weight.chunk, "per_word": per_word}
 
 
-def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+def _gemv(weight: PackedMatrix, m: int, limits: Limits, wanted: int | None = None) -> Route:
     # Measured on an H200: few lanes where columns abound, many where a row is long or columns few.
     chunks, sums = weight.k // weight.chunk, m * weight.n
     row = 1 << (chunks - 1).bit_length()
@@ -107,7 +156,8 @@ def _gemv(weight: PackedMatrix, m: int, limits: Limits) -> Route:
     storage = limits.max_compute_workgroup_storage_size - sums_nbytes
     room = min(GEMV_VECTORS, storage // 16) // (weight.chunk // 4 + 1)
     most = max(4, min(1 << (room.bit_length() - 1), row))
-    wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32 if sums >= 1024 else 64
+    if wanted is None:
+        wanted = 128 if chunks >= 256 else 16 if sums >= 16384 else 32 if sums >= 1024 else 64
     lanes = min(limits.workgroup_width(wanted), most)
     width = max(lanes, limits.workgroup_width(128 if lanes <= 32 else 256))
     # A narrow layer is a matter of latency: its workgroups stage their row at once.
@@ -134,6 +184,20 @@ def _gemm(weight: PackedMatrix, m: int, limits: Limits) -> Route:
         groups = _tiles(weight, m, 4) * _splits(weight, m, 4)
         if groups >= LARGE_GROUPS:
             blocks, splits = 4, _splits(weight, m, 4)
+    return _tiled(weight, blocks, splits)
+
+
+def _gemms(weight: PackedMatrix, m: int, limits: Limits) -> Iterator[Route]:
+    large = limits.max_compute_workgroup_storage_size >= LARGE_STORAGE
+    most = max(1, min(weight.k // (2 * GEMM_DEPTH), MOST_SPLITS))
+    for blocks in (1, 2, 4):
+        if blocks == 1 or (m > 16 * blocks and (blocks < 4 or large)):
+            splits = _splits(weight, m, blocks)
+            for some in sorted({1, max(1, splits // 2), splits, min(2 * splits, most)}):
+                yield _tiled(weight, blocks, some)
+
+
+def _tiled(weight: PackedMatrix, blocks: int, splits: int) -> Route:
     constants = {**_chunks(weight), "blocks": blocks}
     return Route("packed_gemm", constants, 32 * blocks, GEMM_COLUMNS, splits=splits)
 

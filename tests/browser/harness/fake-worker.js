@@ -64,6 +64,9 @@ const answer = {
     }
     return { finish_reason: asked.includes('long') ? 'length' : 'stop', timings: { first_token_ms: 40, prefill_tps: 200, decode_tps: 30 } };
   },
+  async autotune() {
+    return { tuned: [{ case: 'linear', way: 'packed_gemv lanes=8', ratio: 1.25 }] };
+  },
   async save({ first }) {
     saved = first ? 0 : saved + 1;
     await wait(200);
