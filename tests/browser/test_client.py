@@ -281,7 +281,7 @@ def test_a_graph_runs_on_typed_arrays_that_may_move(real):
         np.testing.assert_allclose(found[name], sigmoid(np.linspace(-4, 4, 24)), rtol=1e-5)
     assert (found["left"], found["gone"], found["shape"]) == (24, 0, [3, 8])
     assert "moved by an earlier run" in found["again"]
-    assert found["debugged"] == ["1 nodes examined, none is wrong", None, 1]
+    assert found["debugged"] == ["nodes examined: 1, none is wrong", None, 1]
     assert found["errors"] == ["ShapeError", "ShapeError", "ShapeError"]
     assert found["info"]["inputs"] == [{"name": "x", "dtype": "float32", "dims": [16, 8]}]
 

@@ -40,7 +40,7 @@ X = -np.random.default_rng(3).uniform(0.1, 4, (130, 5)).astype(np.float32)
 
 def test_a_clean_graph_says_so_and_leaves_nothing_behind(gpu):
     report, left = gpu.call(row_sums, wgsl=WGSL, x=X)
-    assert report["text"] == "4 nodes examined, none is wrong"
+    assert report["text"] == "nodes examined: 4, none is wrong"
     assert (report["fault"], left) == (None, [0, 0])
 
 

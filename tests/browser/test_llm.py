@@ -261,4 +261,4 @@ async def debugged(data):
 @pytest.mark.slow
 def test_a_language_model_node_by_node(gpu):
     for nodes, text in gpu.call(debugged, data=tiny_gguf()):
-        assert nodes > 10 and text == f"{nodes} nodes examined, none is wrong"
+        assert nodes > 10 and text == f"nodes examined: {nodes}, none is wrong"

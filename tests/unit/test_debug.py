@@ -56,7 +56,7 @@ def chain(g):
 def test_a_clean_graph_says_so_and_gives_what_a_run_gives():
     report, out = debugged(chain, x=X)
     assert report.fault is None and report.nodes == 4 and report.unchecked == ()
-    assert str(report) == "4 nodes examined, none is wrong"
+    assert str(report) == "nodes examined: 4, none is wrong"
     np.testing.assert_array_equal(report.outputs["z"], out["z"])
 
 
@@ -228,7 +228,7 @@ def test_a_kernel_without_a_reference_is_looked_at_for_nan_alone():
 
     report, _ = debugged(build, Device(Knowing()), x=X / 2)
     assert (report.fault, report.unchecked) == (None, ("test.unchecked",))
-    assert str(report) == "2 nodes examined, none is wrong; test.unchecked has no reference"
+    assert str(report) == "nodes examined: 2, none is wrong; test.unchecked has no reference"
     report, _ = debugged(build, Device(Knowing()), x=X)
     assert (report.fault.node, report.fault.why, report.fault.expected) == (0, "nan", None)
     assert "reference" not in str(report)

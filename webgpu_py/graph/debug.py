@@ -95,7 +95,7 @@ class DebugReport:
         if self.fault is not None:
             return str(self.fault)
         rest = f"; {', '.join(self.unchecked)} has no reference" if self.unchecked else ""
-        return f"{self.nodes} nodes examined, none is wrong{rest}"
+        return f"nodes examined: {self.nodes}, none is wrong{rest}"
 
     def plain(self) -> dict[str, Any]:
         """The same as plain data, without outputs; numbers that JSON lacks as their names."""
