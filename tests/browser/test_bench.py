@@ -45,7 +45,7 @@ def test_a_case_is_measured_and_posted_in_the_agreed_form(measured):
     assert (row["suite"], row["case"], row["ours"]) == ("kernels", CASE, "webgpu_py.linear_q4")
     # A node is one dispatch, and what it cannot do without are its weights, x and y.
     assert row["dispatches"] == 1
-    assert row["ours_ran"] == "packed_gemm"
+    assert row["ours_ran"] == "packed_block_subgroup"
     assert row["nbytes"] == 576 * (288 + 36) + 4 * 128 * (576 + 576)
     assert row["flops"] == 2 * 128 * 576 * 576
     assert row["ours_ms"] > 0
