@@ -1,4 +1,4 @@
-//! lib: grid, packed, gate, packed_linear
+//! lib: grid, packed, packed_columns, gate, packed_linear
 enable subgroups;
 // Packed linear on adapters that run on the CPU: an invocation computes 4 columns of 8 rows, or of
 // one, in registers. There a load costs more than ten multiply-adds and a barrier more than a load:
@@ -7,8 +7,6 @@ enable subgroups;
 // the only loop is along k. Rows of codes are whole vec4. With a gate, an invocation's columns are 2
 // gates and what they gate.
 
-override chunk: u32 = 32u; // elements in 16 bytes of codes: 32, 16, 8 or 4
-override per_word: bool = false; // u4 with groups of no multiple of 32: a scale for each word
 override rows: u32 = 8u; // 8 or 1
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -29,13 +27,6 @@ struct Quads {
     b: vec4<f32>,
     c: vec4<f32>,
     d: vec4<f32>,
-}
-
-fn row_of(col: u32, c: u32) -> u32 {
-    if (gate == 0u) {
-        return min(col + c, params.n - 1u);
-    }
-    return min(col + (c & 1u), params.n - 1u) + select(0u, params.n, c >= 2u);
 }
 
 fn word_of(row: u32, k: u32) -> u32 {
@@ -82,7 +73,7 @@ fn weight(c: Column, k: u32, t: u32) -> vec4<f32> {
             v = quad(codes[word_of(c.row, at) >> 2u], 0u) * s.x;
         }
     }
-    if (scale_kind == 2u || scale_kind == 5u) {
+    if (has_minima()) {
         return v + least;
     }
     return v;

@@ -1,5 +1,5 @@
-// Products of 16 bytes of a weight's row with the activations beside them, for packed_gemv. `xs` are
-// activations times place().
+// Four columns of y: the rows of w behind them, and products of 16 bytes of such a row with the
+// activations beside them. `xs` are activations times place().
 
 override chunk: u32 = 32u; // elements in 16 bytes: 32, 16, 8 or 4
 override per_word: bool = false; // u4 with groups of no multiple of 32: a scale for each word
