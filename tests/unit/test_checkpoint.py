@@ -352,6 +352,7 @@ def test_a_gguf_has_nothing_to_save(tmp_path):
         (b'"webgpu_py.packed":"1"', b'"webgpu_py.packed":"2"', "version '2'"),
         (b'\\"Q8_0\\"', b'\\"Q2_0\\"', "can't be read"),
         (b'\\"dims\\": [64, 96]', b'\\"dims\\": [64, 97]', "Q4_0|must be"),
+        (b'\\"dims\\": [64, 96]', b'\\"dims\\":[6,1e999]', "can't be read"),
         (b'\\"noise\\": 0', b'\\"noise\\":-0', "can't be read"),
         (b'"webgpu_py.matrices"', b'"webgpu_py.matricez"', "can't be read"),
         (b"down_proj.weight.scales", b"down_proj.weight.skales", "no tensor"),

@@ -96,6 +96,19 @@ def json_with(pattern, merges=None):
     return data
 
 
+@pytest.mark.parametrize("single", [[], [{"SpecialToken": {"id": "<s>"}}], [{}]])
+@pytest.mark.parametrize("special", [{}, {"<s>": {"ids": []}}, {"<s>": {}}])
+def test_a_post_processor_without_its_token(single, special):
+    data = json.loads(json.dumps(GOLDENS["gpt-2"]["json"]))
+    step = {"type": "TemplateProcessing", "single": single, "special_tokens": special}
+    data["post_processor"] = step
+    if single == [{}]:
+        assert not tokenizer_from_json(data).add_bos
+    else:
+        with pytest.raises(FormatError, match=r"tokenizer.json: a part is missing"):
+            tokenizer_from_json(data)
+
+
 def test_a_pattern_without_end_is_stopped(monkeypatch):
     monkeypatch.setattr(bpe, "SPLIT_S", 0.2)
     tokenizer = tokenizer_from_json(json_with(r"(?<!x)(a|a)*(?=b)(?!c)d|a"))

@@ -74,7 +74,7 @@ class PackedWeights(StoredWeights):
                 self._check(f"{name}.codes", "U32", (n, layout.row_words(k)))
                 if layout.scales != "none":
                     self._check(f"{name}.scales", "U32", (layout.scale_words(n, k),))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, ArithmeticError, TypeError, AttributeError, ValueError) as error:
             raise FormatError(f"{file.name}: {MATRICES} can't be read: {error!r}") from error
 
     def __contains__(self, name: str) -> bool:

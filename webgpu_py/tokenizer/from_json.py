@@ -32,7 +32,7 @@ def tokenizer_from_json(data: Json, config: Json | None = None) -> Tokenizer:
     """
     try:
         return _build(data, config or {})
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, ArithmeticError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(
             f"tokenizer.json: a part is missing or of another kind than usual: {error!r}"
         ) from error
