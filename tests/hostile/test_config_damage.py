@@ -14,7 +14,8 @@ from webgpu_py.models.gguf_config import gguf_config
 from webgpu_py.sources import BytesSource
 
 GOLDENS = Path(__file__).parents[1] / "models" / "goldens"
-JUNK = [None, True, -1, 0, 1, 3, 10**12, 0.5, -2.5, 1e300, float("nan"), "x", [], [1, "x"], {}]
+INF, NAN = float("inf"), float("nan")
+JUNK = [None, True, -1, 0, 1, 3, 10**12, 0.5, -2.5, 1e300, INF, NAN, "x", [], [1, "x"], {}]
 JUNK += [{"rope_type": "yarn"}, {"full_attention": 1}, {"rope_type": ["x"]}, ["sliding_attention"]]
 FOLDERS = sorted(path.parent for path in GOLDENS.glob("*/config.json"))
 
@@ -87,7 +88,7 @@ def test_gguf_metadata(arch):
         "expert_count": 0,
     }
     table = {"token_embd.weight": ("F32", (10, 32), bytes(1280))}
-    junk = [True, ("u32", 0), ("i32", -1), 3, ("u64", 10**12), 0.5, -2.5, float("nan"), "x", [1, 2]]
+    junk = [True, ("u32", 0), ("i32", -1), 3, ("u64", 10**12), 0.5, -2.5, INF, NAN, "x", [1, 2]]
     for key in good:
         for value in junk:
             pairs = {f"{arch}.{k}": v for k, v in (good | {key: value}).items()}
