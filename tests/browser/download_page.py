@@ -1,6 +1,7 @@
 """A page whose workers read files of a server with every kind of manners."""
 
 import hashlib
+import time
 from pathlib import Path
 
 import numpy as np
@@ -99,9 +100,12 @@ class DownloadPage:
         failed = self.load()["error"]
         assert failed["code"] == "NetworkError"
         assert self.url in failed["message"]
+        # What the cut worker had asked for may still be on its way to the server.
+        self.again()
+        while self.files.active:
+            time.sleep(0.01)
         self.files.room = None
         self.files.log.clear()
-        self.again()
         return failed
 
 
