@@ -42,7 +42,7 @@ class Bound:
         return ~good
 
 
-def ulp(size):
+def _ulp(size):
     """The distance of a float32 to the next; of numbers below 2^-126 that of 2^-126."""
     return np.exp2(np.floor(np.log2(np.maximum(size, NORMAL))) - 23)
 
@@ -53,12 +53,12 @@ EXACT = Bound("exact", lambda want, _: 0)
 
 def ulps(n):
     """Units in the last place of the true value."""
-    return Bound(f"{n:g} ulp", lambda want, _: n * ulp(want))
+    return Bound(f"{n:g} ulp", lambda want, _: n * _ulp(want))
 
 
 def ulps_by(text):
     """As many units in the last place as the sample's size says."""
-    return Bound(f"{text} ulp", lambda want, size: size * ulp(want))
+    return Bound(f"{text} ulp", lambda want, size: size * _ulp(want))
 
 
 def near(absolute, text=""):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from numerics.values import NORMAL
+from numerics.values import NORMAL, FloatWords
 from ops.opcase import Const, In, OpCase, inputs_of, run_all
 
 
@@ -55,6 +55,8 @@ def mapped(args, change):
     for a in args:
         if isinstance(a, list):
             found.append(mapped(a, change))
+        elif isinstance(a, FloatWords):
+            found.append(replace(a, array=change(a.array.view(np.float32)).view(np.uint32)))
         elif isinstance(a, (In, Const)):
             found.append(replace(a, array=change(a.array)))
         else:

@@ -10,6 +10,8 @@ from math import inf, nan, prod
 import numpy as np
 from hypothesis import strategies as st
 
+from ops.opcase import Const
+
 EDGES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 63, 64, 65, 100, 127, 129, 255, 257, 600, 1025)
 LARGEST = float(np.finfo(np.float32).max)
 NORMAL = 2.0**-126
@@ -24,6 +26,10 @@ PATTERNS = np.frombuffer(
     ),
     ">u4",
 ).astype(np.uint32)
+
+
+class FloatWords(Const):
+    """A constant whose words are the bits of float32 numbers."""
 
 
 def dims(draw, least=0, most=4, numel=2048):
