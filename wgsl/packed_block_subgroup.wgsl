@@ -1,7 +1,7 @@
 //! lib: grid, packed, packed_columns, gate, packed_linear
 enable subgroups;
 // Packed linear on adapters that run on the CPU: an invocation computes 4 columns of 8 rows, or of
-// one, in registers. There a load costs more than ten multiply-adds and a barrier more than a load:
+// one, in registers. There loads are dear beside arithmetic, and barriers beside loads:
 // a quad's invocations load a vec4 of x each and hand it to the others, and workgroup memory is not
 // used. A branch makes the loads behind it slower, and what a variable indexes is in no register:
 // the only loop is along k. Rows of codes are whole vec4. With a gate, an invocation's columns are 2

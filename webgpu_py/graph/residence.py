@@ -83,7 +83,17 @@ class Residence:
         device = self.device
         software = bool(device.info.get("software"))
         target = Target(self._limits, device.features, software, choices or device.choices)
-        return lower(calls, env, target, self.memory, self.slots)
+        try:
+            return lower(calls, env, target, self.memory, self.slots)
+        except BaseException:
+            self._forget_new_slots()
+            raise
+
+    def _forget_new_slots(self) -> None:
+        """Leave out slots that have no buffer: other variants may do without."""
+        count = len(self._buffers)
+        del self.memory.slots[count:]
+        self.slots.scratch = [s for s in self.slots.scratch if s < count]
 
     def replace(self, variant: Variant) -> None:
         """Take a variant in place of that of the same dims, and free scratch that none uses."""
@@ -93,7 +103,7 @@ class Residence:
         self.variants[key] = variant
         dispatches = [d for v in self.variants.values() for d in v.lowered.dispatches]
         used = {bound.slot for d in dispatches for bound in d.bound}
-        unused = [s for s in self.slots.scratch if s not in used and s < len(self._buffers)]
+        unused = [s for s in self.slots.scratch if s not in used]
         self.bridge.destroy_buffers([self._buffers[s] for s in unused])
         for s in unused:
             self.slots.scratch.remove(s)
@@ -114,8 +124,7 @@ class Residence:
 
     async def _allocate(self) -> None:
         """Buffers for slots that have none yet (scratch may have been added by a variant)."""
-        count = len(self._buffers)
-        new = self.memory.slots[count:]
+        new = self.memory.slots[len(self._buffers) :]
         if not new:
             return
         try:
@@ -123,9 +132,7 @@ class Residence:
                 [s.nbytes for s in new], [s.label for s in new]
             )
         except BaseException:
-            # Other variants may do without.
-            del self.memory.slots[count:]
-            self.slots.scratch = [s for s in self.slots.scratch if s < count]
+            self._forget_new_slots()
             raise
 
     async def load(self, lowered: Lowered) -> Variant:
