@@ -28,7 +28,7 @@ export interface Progress {
 export type EventName =
   | 'answer.ended' | 'answer.failed' | 'autotune.chose' | 'device.lost' | 'device.opened' | 'device.restarted' | 'download.ended' | 'download.failed'
   | 'download.retried' | 'download.started' | 'download.warned' | 'model.loaded' | 'pipelines.compiled' | 'self_test.passed'
-  | 'self_test.without_matrices' | 'session.built' | 'session.ran' | 'weights.prepacked';
+  | 'self_test.without_integer_dots' | 'self_test.without_matrices' | 'session.built' | 'session.ran' | 'weights.prepacked';
 
 export type EventLevel = 'debug' | 'info' | 'warning';
 

@@ -37,6 +37,7 @@ EVENTS: dict[str, tuple[str, ...]] = {
     "model.loaded": ("architecture", "device", "load_ms", "gpu_nbytes"),
     "pipelines.compiled": ("count", "ms"),
     "self_test.passed": ("what", "ms"),
+    "self_test.without_integer_dots": ("message",),
     "self_test.without_matrices": ("message",),
     "session.built": ("nodes", "dispatches", "gpu_nbytes", "ms"),
     "session.ran": ("ms",),

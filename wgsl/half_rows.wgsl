@@ -10,7 +10,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> halves: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read_write> scaled: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> row_scales: array<f32>;
 @group(0) @binding(10) var<uniform> params: Params;
 
@@ -43,7 +43,7 @@ fn main(
     for (var i = 2u * lane; i < vectors; i += 2u * wg_size) {
         let a = x[base + i] * down;
         let b = x[base + i + 1u] * down;
-        halves[(base + i) / 2u] = vec4<u32>(
+        scaled[(base + i) / 2u] = vec4<u32>(
             pack2x16float(vec2<f32>(a.x, b.x)),
             pack2x16float(vec2<f32>(a.y, b.y)),
             pack2x16float(vec2<f32>(a.z, b.z)),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ops.opcase import Const, In, OpCase, check, check_all, distinct
-from ops.routes import hardware_routes
+from ops.routes import EVERYWHERE, hardware_routes
 from ops.test_linear_packed import SUFFIX, of, weight_args
 from webgpu_py import ShapeError, UnsupportedOperator
 
@@ -65,8 +65,9 @@ def test_browser(gpu):
     check_all(CASES, gpu)
 
 
-def test_browser_with_the_kernels_of_a_gpu(gpu):
-    with hardware_routes(gpu):
+@pytest.mark.parametrize("without", [(), EVERYWHERE])
+def test_browser_with_the_kernels_of_a_gpu(gpu, without):
+    with hardware_routes(gpu, without):
         check_all(CASES, gpu)
 
 

@@ -5,12 +5,8 @@ import pytest
 
 from ops.opcase import Const, In, OpCase, check, check_all, distinct
 from ops.q4case import packed, product, quantized, ramp, transposed
-from ops.routes import hardware_routes
+from ops.routes import EVERYWHERE, hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
-from webgpu_py.graph.limits import Limits
-from webgpu_py.graph.values import TensorSpec
-from webgpu_py.ops.packed import PackedMatrix
-from webgpu_py.ops.packed_route import MATRIX_FEATURES, choose
 
 OP = "et_vk.linear_q4gsw.default"
 ONE_A_DIMENSION = {"max_compute_workgroups_per_dimension": 4}
@@ -127,8 +123,9 @@ def test_browser(gpu):
     check_all(SMALL + VECTORS, gpu)
 
 
-def test_browser_with_the_kernels_of_a_gpu(gpu):
-    with hardware_routes(gpu):
+@pytest.mark.parametrize("without", [(), EVERYWHERE])
+def test_browser_with_the_kernels_of_a_gpu(gpu, without):
+    with hardware_routes(gpu, without):
         check_all(VECTORS, gpu)
 
 
@@ -166,81 +163,6 @@ def test_dynamic_rows(gpu, k, n, group):
     check(c, gpu)
     with hardware_routes(gpu):
         check(c, gpu)
-
-
-def matrix(k=2048, n=64, group=32, row_bytes=None):
-    ref = type("Ref", (), {"max_spec": TensorSpec("uint8", (n, k // 2))})()
-    row_bytes = (k + 1) // 2 if row_bytes is None else row_bytes
-    return PackedMatrix(ref, ref, n, k, "u4", "f32", group, 8, row_bytes, 1, n, False)
-
-
-@pytest.mark.parametrize(
-    ("weight", "m", "limits", "kernel"),
-    [
-        (matrix(), 1, {}, "packed_gemv"),
-        (matrix(), 17, {}, "packed_gemm"),
-        (matrix(k=36), 1, {}, "packed_any"),
-        (matrix(k=33), 50, {}, "packed_any"),
-        (matrix(group=12), 1, {}, "packed_any"),
-        (matrix(group=24), 1, {}, "packed_gemv"),
-        (matrix(group=5000), 1, {}, "packed_gemv"),
-        (matrix(), 1, {"max_compute_invocations_per_workgroup": 2}, "packed_any"),
-        (matrix(), 19, {"max_compute_invocations_per_workgroup": 32}, "packed_gemv"),
-        (matrix(), 19, {"max_compute_workgroup_storage_size": 4096}, "packed_any"),
-    ],
-)
-def test_choice(weight, m, limits, kernel):
-    found = Limits().capped(limits)
-    for features in ((), ("subgroups",), tuple(MATRIX_FEATURES)):
-        assert choose(weight, m, found, False, frozenset(features)).kernel == kernel
-    assert choose(weight, m, found, True, frozenset()).kernel == kernel
-
-
-@pytest.mark.parametrize(
-    ("weight", "m", "limits", "rows", "width"),
-    [
-        (matrix(), 1, {}, 1, 4),
-        (matrix(), 2, {}, 1, 4),
-        (matrix(), 3, {"max_compute_workgroup_storage_size": 1}, 8, 4),
-        (matrix(n=1000), 512, {"max_compute_workgroups_per_dimension": 4}, 8, 256),
-        (matrix(n=1000), 8, {"max_compute_workgroups_per_dimension": 4}, 8, 16),
-    ],
-)
-def test_choice_on_the_cpu(weight, m, limits, rows, width):
-    route = choose(weight, m, Limits().capped(limits), True, frozenset({"subgroups"}))
-    assert route.kernel == "packed_block_subgroup"
-    assert (route.constants["rows"], route.constants["wg_size"]) == (rows, width)
-
-
-def test_choice_on_the_cpu_of_what_blocks_cannot_do():
-    for weight, limits in [(matrix(k=36), {}), (matrix(), {"max_compute_workgroup_size_x": 2})]:
-        route = choose(weight, 9, Limits().capped(limits), True, frozenset({"subgroups"}))
-        assert route.kernel == "packed_any"
-
-
-@pytest.mark.parametrize(
-    ("weight", "m", "limits", "kernel"),
-    [
-        (matrix(n=2048), 128, {}, "packed_gemm_matrix"),
-        (matrix(n=2048), 127, {}, "packed_gemm"),
-        (matrix(n=1 << 17), 5, {}, "packed_gemm_matrix"),
-        (matrix(n=1 << 18), 4, {}, "packed_gemv"),
-        (matrix(n=2048, k=36), 128, {}, "packed_any"),
-        (matrix(n=2048), 128, {"max_compute_workgroup_storage_size": 32767}, "packed_gemm"),
-        (matrix(n=2048), 128, {"max_compute_invocations_per_workgroup": 256}, "packed_gemm"),
-    ],
-)
-def test_choice_with_subgroup_matrices(weight, m, limits, kernel):
-    room = {
-        "max_compute_workgroup_storage_size": 49152,
-        "max_compute_invocations_per_workgroup": 1024,
-        "max_compute_workgroup_size_x": 1024,
-    }
-    found = Limits(**room).capped(limits)
-    assert choose(weight, m, found, False, MATRIX_FEATURES).kernel == kernel
-    for feature in MATRIX_FEATURES:
-        without = choose(weight, m, found, False, MATRIX_FEATURES - {feature})
-        assert without.kernel == kernel.removesuffix("_matrix")
 
 
 def zeros(dtype):

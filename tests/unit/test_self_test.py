@@ -1,17 +1,24 @@
 """The self test's goldens hold on NumPy; a device that errs is refused with what differed, or goes
-on without its subgroup matrices."""
+on without a feature."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from ops.test_packed_route import LARGE, matrix
 from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.device import Device
 from webgpu_py.errors import WrongNumbers
-from webgpu_py.graph.limits import Limits
-from webgpu_py.ops.packed_route import MATRIX_FEATURES, MATRIX_THREADS
-from webgpu_py.self_test import MATRIX_COLUMNS, ROWS, K, check_numbers, matrix_test, self_test
+from webgpu_py.ops.packed_route import (
+    DOT_FEATURES,
+    INTEGER_DOT,
+    MATRICES,
+    MATRIX_FEATURES,
+    choose,
+)
+from webgpu_py.self_test import ROWS, TRIALS, K, check_numbers, feature_test, self_test
 
 
 class Erring(CpuBridge):
@@ -52,42 +59,66 @@ def test_a_wrong_or_unstable_device_is_refused(when, at, by, text):
     assert bridge.stats()["buffers"] == 0
 
 
+SMALL = replace(TRIALS[0], shapes=((128, 96, 64),))
+
+
 @pytest.mark.parametrize(
     ("when", "at", "by", "text"),
     [
         (0, 0, 0.0, None),
-        (1, 5, 1e-30, r"product, run 1 of 3: 1 of 262144 .* the first at \[0, 5\] is"),
-        (2, 127 * MATRIX_COLUMNS, 1e29, r"product, run 2 of 3"),
-        (3, 64 * MATRIX_COLUMNS, 1e-4, "product, run 3 against run 1"),
+        (1, 5, 1e-30, r"product, run 1 of 3: 1 of 12288 .* the first at \[0, 5\] is"),
+        (2, 127 * 96, 1e29, r"product, run 2 of 3"),
+        (3, 64 * 96, 1e-4, "product, run 3 against run 1"),
     ],
 )
-def test_matrices_are_tested_row_by_row(when, at, by, text):
+def test_products_are_tested_row_by_row(when, at, by, text):
     bridge = Erring(when, at, by)
     if text is None:
-        asyncio.run(matrix_test(Device(bridge)))
+        asyncio.run(feature_test(Device(bridge), SMALL))
     else:
         with pytest.raises(WrongNumbers, match=text):
-            asyncio.run(matrix_test(Device(bridge)))
+            asyncio.run(feature_test(Device(bridge), SMALL))
     assert bridge.stats()["buffers"] == 0
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda t: t.what)
+def test_what_is_tried_is_what_the_rule_takes(trial):
+    kernels = {"matrices": {"packed_gemm_matrix", "packed_gemm_int8"}}
+    for features in (trial.needs, trial.needs | {"shader-f16"}):
+        for m, n, k in trial.shapes:
+            chosen = choose(matrix(k, n), m, LARGE, False, features).kernel
+            assert chosen in kernels.get(trial.what, {"packed_gemv_dot"})
 
 
 async def nothing(*given):
     """What a browser keeps of an adapter."""
 
 
-@pytest.mark.parametrize(("when", "kept"), [(0, True), (4, False)])
-def test_a_device_goes_on_without_matrices_that_are_wrong(monkeypatch, when, kept):
+ALL = DOT_FEATURES | MATRIX_FEATURES
+
+
+@pytest.mark.parametrize(
+    ("when", "lost", "runs"), [(0, None, 9), (4, MATRICES, 7), (7, INTEGER_DOT, 7)]
+)
+def test_a_device_goes_on_without_what_is_wrong(monkeypatch, when, lost, runs):
     monkeypatch.setattr("webgpu_py.self_test.recall", nothing)
     monkeypatch.setattr("webgpu_py.self_test.keep", nothing)
     monkeypatch.setattr("webgpu_py.self_test._passed", set())
+    monkeypatch.setattr("webgpu_py.self_test.TRIALS", (SMALL, TRIALS[1]))
     bridge = Erring(when, 0, 1.0)
-    bridge.features = MATRIX_FEATURES
-    bridge.limits = Limits(
-        max_compute_workgroup_storage_size=32768,
-        max_compute_invocations_per_workgroup=MATRIX_THREADS,
-        max_compute_workgroup_size_x=MATRIX_THREADS,
-    )
+    bridge.features, bridge.info = ALL, bridge.info | {"software": False}
     device = Device(bridge)
     asyncio.run(check_numbers(device))
-    assert bridge.runs == (6 if kept else 4)
-    assert (device.features == MATRIX_FEATURES) is kept
+    assert bridge.runs == runs
+    assert device.features == ALL - {lost}
+
+
+@pytest.mark.parametrize(("software", "features"), [(True, ALL), (False, frozenset())])
+def test_nothing_is_tried_that_is_not_used(monkeypatch, software, features):
+    monkeypatch.setattr("webgpu_py.self_test.recall", nothing)
+    monkeypatch.setattr("webgpu_py.self_test.keep", nothing)
+    monkeypatch.setattr("webgpu_py.self_test._passed", set())
+    bridge = Erring()
+    bridge.features, bridge.info = features, bridge.info | {"software": software}
+    asyncio.run(check_numbers(Device(bridge)))
+    assert bridge.runs == 3

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..errors import LimitExceeded
 from .call import Call, Env, TensorRef
 from .choices import Choices
-from .kernel import Binding, Kernel, Number, load_kernel
+from .kernel import Binding, Kernel, Number, baked, load_kernel
 from .limits import SMALLER, Limits, padded
 from .memory import MemoryPlan
 from .operator import Operator
@@ -86,12 +86,14 @@ class Lowered:
 class Target:
     """What is lowered for.
 
-    `software` says that the adapter runs on the CPU, where barriers cost more than they save.
+    `software` says that the adapter runs on the CPU, where barriers cost more than they save;
+    `subgroup` is the least size of a subgroup, 0 if that is not known.
     """
 
     limits: Limits
     features: frozenset[str]
     software: bool
+    subgroup: int
     choices: Choices
 
 
@@ -109,6 +111,7 @@ class Lowering:
         self.limits = target.limits
         self.features = target.features
         self.software = target.software
+        self.subgroup = target.subgroup
         self.choices = target.choices
         self._call = call
         self._memory = memory
@@ -127,11 +130,13 @@ class Lowering:
         params: Mapping[str, Number],
         groups: int | tuple[int, int] | tuple[int, int, int],
         constants: Mapping[str, float] | None = None,
+        bake: bool = False,
     ) -> None:
         """Add a dispatch of `wgsl/<kernel>.wgsl`, or of a kernel that is parsed already.
 
         `bind` gives an operand for every storage variable by name (None binds 16 zero bytes);
-        `params` every field of Params except `node`; an integer `groups` is folded to 2-D.
+        `params` every field of Params except `node`; an integer `groups` is folded to 2-D. With
+        `bake` the params become constants of the kernel, which is compiled for them alone.
         """
         found = load_kernel(kernel) if isinstance(kernel, str) else kernel
         constants = constants or {}
@@ -142,6 +147,9 @@ class Lowering:
         if any(f.name == "node" for f in found.fields):
             values["node"] = self._call.index
         grid = self._grid(found.name, groups)
+        if bake:
+            found, values = baked(found, values), {}
+            constants = {**constants, "grid_x": grid[0]}
         if 0 in grid:
             raise self._call.error(LimitExceeded, f"{found.name}: grid {grid} has a zero dimension")
         dispatch = Dispatch(

@@ -81,8 +81,13 @@ class Residence:
         # What is done once at build needs no second lowering for other live dims.
         calls = [c for c in self._calls if not self.variants or c.index not in self.memory.once]
         device = self.device
-        software = bool(device.info.get("software"))
-        target = Target(self._limits, device.features, software, choices or device.choices)
+        target = Target(
+            self._limits,
+            device.features,
+            bool(device.info.get("software")),
+            int(device.info.get("subgroup_min_size", 0)),
+            choices or device.choices,
+        )
         try:
             return lower(calls, env, target, self.memory, self.slots)
         except BaseException:

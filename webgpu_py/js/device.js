@@ -4,7 +4,9 @@ import {WebGPUPyError} from './errors.js';
 import {tell} from './events.js';
 
 const MATRICES = 'chromium-experimental-subgroup-matrix';
-const USEFUL_FEATURES = ['timestamp-query', 'shader-f16', 'subgroups', MATRICES];
+// A feature of WGSL rather than of a device: it is there or not, and needs no asking.
+const INTEGER_DOT = 'packed_4x8_integer_dot_product';
+const USEFUL_FEATURES = ['timestamp-query', 'shader-f16', 'subgroups', MATRICES, INTEGER_DOT];
 
 const devices = new Map();
 let lastHandle = 0;
@@ -43,12 +45,26 @@ function limitsOf(limits) {
   return found;
 }
 
+function hasMatrix(info, type, resultType, depth) {
+  return [...(info.subgroupMatrixConfigs ?? [])].some(
+    (c) => c.M === 16 && c.N === 16 && c.K === depth && c.componentType === type && c.resultComponentType === resultType);
+}
+
+// Whether packed_gemm_int8 and, with float16, packed_gemm_matrix can run: they are written for subgroups of 32.
+function fitsMatrices(features, info) {
+  return info?.subgroupMinSize === 32 && info.subgroupMaxSize === 32 && hasMatrix(info, 'i8', 'i32', 32) &&
+    (!features.has('shader-f16') || hasMatrix(info, 'f16', 'f32', 16));
+}
+
+// Apple's GPUs have no instruction for integer dot products: there they would take longer than floats.
+function hasDots(info) {
+  return info?.vendor !== 'apple' && Boolean(navigator.gpu.wgslLanguageFeatures?.has(INTEGER_DOT));
+}
+
 // Of an adapter's or device's features those that are wanted and that kernels can use.
 function usable(features, info, wanted) {
-  // packed_gemm_matrix is written for fragments of 16 by 16 and subgroups of 32.
-  const fits = info?.subgroupMinSize === 32 && info.subgroupMaxSize === 32 && [...(info.subgroupMatrixConfigs ?? [])].some(
-    (c) => c.M === 16 && c.N === 16 && c.K === 16 && c.componentType === 'f16' && c.resultComponentType === 'f32');
-  return wanted.filter((f) => features.has(f) && (f !== MATRICES || fits));
+  const found = {[MATRICES]: fitsMatrices(features, info), [INTEGER_DOT]: hasDots(info)};
+  return wanted.filter((f) => (f === INTEGER_DOT || features.has(f)) && (found[f] ?? true));
 }
 
 function wantedFeatures(names = USEFUL_FEATURES) {
@@ -77,7 +93,7 @@ export async function open(options = {}) {
     // The two subgroup sizes are reported among the limits by some versions but can't be asked for.
     delete requiredLimits.minSubgroupSize;
     delete requiredLimits.maxSubgroupSize;
-    const requiredFeatures = usable(adapter.features, adapterInfo, wanted);
+    const requiredFeatures = usable(adapter.features, adapterInfo, wanted).filter((f) => f !== INTEGER_DOT);
     gpu = await adapter.requestDevice({requiredLimits, requiredFeatures}).catch((error) => {
       throw new WebGPUPyError('NoAdapter', `The adapter gives no device: ${error.message}. Try again; if that does not help, restart the browser or update the GPU driver.`);
     });

@@ -34,8 +34,23 @@ GEMV_SUMS = 24
 REDUCE_NBYTES = 64
 """Workgroup memory of `wgsl/lib/reduce.wgsl` beside a number an invocation."""
 
+INTEGER_DOT = "packed_4x8_integer_dot_product"
+DOT_FEATURES = frozenset({"subgroups", INTEGER_DOT})
+DOT_MANY = 16384
+"""Columns from which on few lanes a column take less time (H200)."""
+DOT_LARGE = 1 << 24
+"""Elements of a weight from which on sets of 4 columns take less time than sets of 2 (H200)."""
+DOT_STORAGE = 8
+"""Bytes beside x that packed_gemv_dot keeps for an invocation, and as reduce.wgsl does."""
+
 MATRICES = "chromium-experimental-subgroup-matrix"
 MATRIX_FEATURES = frozenset({"shader-f16", "subgroups", MATRICES})
+INT8_FEATURES = frozenset({"subgroups", MATRICES})
+INT8_THREADS, INT8_COLUMNS, INT8_DEPTH = 256, 128, 64
+INT8_WORK = 1 << 26
+"""Least products of a layer: fewer take packed_gemm less time (H200)."""
+INT8_GROUPS = 132
+"""Workgroups of packed_gemm_int8 that keep a large GPU busy."""
 MATRIX_STORAGE = 32768
 MATRIX_THREADS = 512
 MATRIX_COLUMNS = 256
@@ -109,10 +124,11 @@ def rule(
 ) -> Route:
     """The kernel for m rows of x by shapes and limits alone.
 
-    `packed_gemv`, lanes along k, for few rows; `packed_gemm`, tiles in workgroup memory, for many,
-    or `packed_gemm_matrix` where there are subgroup matrices. `packed_block_subgroup`, registers
-    alone, on adapters that run on the CPU. `packed_any` for shapes that are no whole vectors, and
-    where there is no room for the others.
+    `packed_gemv`, lanes along k, for few rows, or `packed_gemv_dot` where there are integer dot
+    products; `packed_gemm`, tiles in workgroup memory, for many, or `packed_gemm_matrix` and
+    `packed_gemm_int8` where there are subgroup matrices, of float16 and of int8.
+    `packed_block_subgroup`, registers alone, on adapters that run on the CPU. `packed_any` for
+    shapes that are no whole vectors, and where there is no room for the others.
     """
     room = limits.max_compute_workgroup_storage_size >= TILE_STORAGE
     if not weight.vectors or limits.workgroup_width(QUAD) < QUAD:
@@ -120,11 +136,16 @@ def rule(
     if software and "subgroups" in features:
         return _block(weight, m, limits)
     if m > FEW_ROWS and room and limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS:
-        large = m * weight.n >= MATRIX_SUMS and weight.k % 8 == 0
+        large = m > SOME_ROWS and m * weight.n >= MATRIX_SUMS and weight.k % 8 == 0
         if large and has_matrices(limits, features):
             return _gemm_matrix(weight, m)
+        if m * weight.n * weight.k >= INT8_WORK and _has_int8(weight, limits, features):
+            return _gemm_int8(weight, m, limits)
         return _gemm(weight, m, limits)
-    return _gemv(weight, m, limits) if room else _any(weight, m, limits)
+    if not room:
+        return _any(weight, m, limits)
+    dots = _has_dots(weight, features)
+    return _gemv_dot(weight, m, limits) if dots else _gemv(weight, m, limits)
 
 
 def others(
@@ -132,15 +153,19 @@ def others(
 ) -> Iterator[Route]:
     """Kernels that may be faster than the rule's on some GPU, and the rule's among them."""
     kernel = rule(weight, m, limits, software, features).kernel
-    if kernel not in ("packed_gemv", "packed_gemm", "packed_gemm_matrix"):
+    if kernel in ("packed_any", "packed_block_subgroup"):
         return
     if m <= SOME_ROWS:
         for lanes in (8, 16, 32, 64, 128):
             yield _gemv(weight, m, limits, lanes)
+            if _has_dots(weight, features):
+                yield _gemv_dot(weight, m, limits, lanes)
     if m > 1 and limits.workgroup_width(GEMM_THREADS) == GEMM_THREADS:
         yield from _gemms(weight, m, limits)
         if weight.k % 8 == 0 and has_matrices(limits, features):
             yield _gemm_matrix(weight, m)
+        if _has_int8(weight, limits, features):
+            yield from (_int8(weight, m, rows) for rows in (16, 32, 64, 128) if rows < 2 * m)
 
 
 def _chunks(weight: PackedMatrix) -> dict[str, float]:
@@ -164,6 +189,34 @@ def _gemv(weight: PackedMatrix, m: int, limits: Limits, wanted: int | None = Non
     slots = most if sums < NARROW else lanes
     constants = {**_chunks(weight), "lanes": lanes, "slots": slots, "wg_size": width}
     return Route("packed_gemv", constants, 1, 4 * width // lanes)
+
+
+def _pairs(weight: PackedMatrix) -> bool:
+    """Whether codes times one scale for 16 or 32 of them fit pairs of int8 (`int8_pair.wgsl`)."""
+    return weight.code_kind in ("u4", "u4_even_high", "i8") and not _chunks(weight)["per_word"]
+
+
+def _has_dots(weight: PackedMatrix, features: frozenset[str]) -> bool:
+    return features >= DOT_FEATURES and _pairs(weight)
+
+
+def _gemv_dot(weight: PackedMatrix, m: int, limits: Limits, wanted: int = 256) -> Route:
+    # Measured on an H200: a lane for each chunk of a row, but fewer where columns abound.
+    chunks = weight.k // weight.chunk
+    row = 1 << (chunks - 1).bit_length()
+    if m * weight.n >= DOT_MANY:
+        wanted = min(wanted, 32)
+    slot = 3 * weight.chunk + 40
+    room = limits.max_compute_workgroup_storage_size - REDUCE_NBYTES
+    lanes = max(4, min(limits.workgroup_width(wanted), row))
+    while lanes * slot + DOT_STORAGE * limits.workgroup_width(8 * lanes) > room:
+        lanes //= 2
+    width = limits.workgroup_width(lanes * (4 if lanes == row else 8))
+    turns = min(ceil_div(chunks, lanes), (room - DOT_STORAGE * width) // (lanes * slot))
+    columns = 4 if weight.n * weight.k >= DOT_LARGE else 2
+    constants = {"chunk": weight.chunk, "lanes": lanes, "slots": lanes * turns}
+    constants |= {"columns": columns, "wg_size": width}
+    return Route("packed_gemv_dot", constants, 1, columns * width // lanes)
 
 
 def _block(weight: PackedMatrix, m: int, limits: Limits) -> Route:
@@ -228,6 +281,36 @@ def _gemm_matrix(weight: PackedMatrix, m: int) -> Route:
     splits = max(1, min(MATRIX_GROUPS // tiles, weight.k // (4 * GEMM_DEPTH), MOST_SPLITS))
     constants = {**_chunks(weight), "tall": rows == 128}
     return Route("packed_gemm_matrix", constants, rows, MATRIX_COLUMNS, splits=splits)
+
+
+def _has_int8(weight: PackedMatrix, limits: Limits, features: frozenset[str]) -> bool:
+    fits = limits.workgroup_width(INT8_THREADS) == INT8_THREADS
+    room = limits.max_compute_workgroup_storage_size >= _int8_nbytes(64)
+    return features >= INT8_FEATURES and _pairs(weight) and fits and room
+
+
+def _int8_nbytes(rows: int) -> int:
+    """Workgroup memory of packed_gemm_int8."""
+    stride = 5 if rows == 128 else 9
+    return 16 * max(stride * (rows + INT8_COLUMNS), 1024) + 4 * (INT8_COLUMNS + INT8_THREADS)
+
+
+def _gemm_int8(weight: PackedMatrix, m: int, limits: Limits) -> Route:
+    # Measured on an H200: large tiles as long as they are enough to keep it busy.
+    rows = 16 if m <= SOME_ROWS else 32
+    for larger, least in ((64, 2 * INT8_GROUPS // 3), (128, 3 * INT8_GROUPS // 4)):
+        room = limits.max_compute_workgroup_storage_size >= _int8_nbytes(larger)
+        if room and m > larger // 2 and _int8(weight, m, larger).groups(m, weight.n) >= least:
+            rows = larger
+    return _int8(weight, m, rows)
+
+
+def _int8(weight: PackedMatrix, m: int, rows: int) -> Route:
+    tiles = ceil_div(m, rows) * ceil_div(weight.n, INT8_COLUMNS)
+    wanted = (2 if rows == SOME_ROWS else 1) * INT8_GROUPS // tiles
+    splits = max(1, min(wanted, weight.k // (2 * INT8_DEPTH), MOST_SPLITS))
+    constants = {"chunk": weight.chunk, "rows": rows}
+    return Route("packed_gemm_int8", constants, rows, INT8_COLUMNS, splits=splits)
 
 
 def _any(weight: PackedMatrix, m: int, limits: Limits) -> Route:
