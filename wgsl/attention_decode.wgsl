@@ -1,8 +1,10 @@
-//! lib: grid, live, strided, attention, attention_load
+//! lib: grid, live, strided, attention, attention_load, attention_heads
 // Attention of one token over one stretch of the keys, as attention_split has it for any number of
 // rows: a workgroup takes the query heads of a stream, so keys and values are read once for all of
 // them, and one of `params.splits` stretches. 128 invocations: two a key for the scores, then
 // one for each vec4 of the head in each of several groups of keys for the values.
+// Loops of few turns are written out: browsers guard each with a counter, which compilers then
+// keep, so that its loads wait for each other and what it indexes lies in memory.
 
 override heads: u32 = 4u; // at most 8
 override vectors: u32 = 16u; // vec4 of a head, a power of two from 2 to 64
@@ -25,6 +27,76 @@ var<workgroup> lane_max: array<f32, 64>;
 var<workgroup> lane_sum: array<f32, 64>;
 var<workgroup> partial: array<vec4<f32>, partial_count>;
 
+// The same of 4 vec4, every other from `first` on; past the head's end the last stands in for none.
+fn four_dots(dots: Eight, key_base: u32, first: u32) -> Eight {
+    let k0 = key4(key_base, 4u * first);
+    let k1 = key4(key_base, 4u * min(first + 2u, vectors - 1u));
+    let k2 = key4(key_base, 4u * min(first + 4u, vectors - 1u));
+    let k3 = key4(key_base, 4u * min(first + 6u, vectors - 1u));
+    var found = dots_onto(dots, first, k0);
+    if (vectors >= 4u) {
+        found = dots_onto(found, first + 2u, k1);
+    }
+    if (vectors >= 8u) {
+        found = dots_onto(found, first + 4u, k2);
+        found = dots_onto(found, first + 6u, k3);
+    }
+    return found;
+}
+
+// Values of 4 keys of a tile, every `key_groups`th from t on. Past the end weights are 0: the last
+// value stands in.
+fn four_values(sums: Sums, tile_base: u32, t: u32, last: u32, at: u32) -> Sums {
+    let v0 = value4(tile_base + min(t, last) * params.kv_token, at);
+    let v1 = value4(tile_base + min(t + key_groups, last) * params.kv_token, at);
+    let v2 = value4(tile_base + min(t + 2u * key_groups, last) * params.kv_token, at);
+    let v3 = value4(tile_base + min(t + 3u * key_groups, last) * params.kv_token, at);
+    var found = sums_onto(sums, t, v0);
+    if (vectors >= 4u) {
+        found = sums_onto(found, t + key_groups, v1);
+    }
+    if (vectors >= 8u) {
+        found = sums_onto(found, t + 2u * key_groups, v2);
+        found = sums_onto(found, t + 3u * key_groups, v3);
+    }
+    return found;
+}
+
+// Score of key t of a tile that begins at key `tile`, for head `r`.
+fn score_at(r: u32, t: u32, tile: u32, end: u32) -> f32 {
+    let raw = scores[r * TILE + t] + scores[(heads + r) * TILE + t];
+    return select(EXCLUDED, score(raw, r, tile + t, 0u), tile + t < end);
+}
+
+fn weight_of(value: f32, most: f32) -> f32 {
+    return select(0.0, exp(value - most), value > EXCLUDED);
+}
+
+fn lane_maxima(i: u32) -> vec4<f32> {
+    return vec4<f32>(lane_max[i], lane_max[i + 1u], lane_max[i + 2u], lane_max[i + 3u]);
+}
+
+fn lane_sums(i: u32) -> vec4<f32> {
+    return vec4<f32>(lane_sum[i], lane_sum[i + 1u], lane_sum[i + 2u], lane_sum[i + 3u]);
+}
+
+fn largest(v: vec4<f32>) -> f32 {
+    return max(max(v.x, v.y), max(v.z, v.w));
+}
+
+// Adds up the groups of keys, halving them.
+fn halved(sums: Sums, step: u32, own_group: u32, at: u32) -> Sums {
+    workgroupBarrier();
+    if (own_group >= step && own_group < 2u * step) {
+        leave((own_group - step) * vectors + at, sums);
+    }
+    workgroupBarrier();
+    if (own_group < step) {
+        return joined(own_group * vectors + at, sums);
+    }
+    return sums;
+}
+
 @compute @workgroup_size(128)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -44,7 +116,10 @@ fn main(
     if (begin >= end) {
         return;
     }
-    for (var i = lane; i < heads * vectors; i += 128u) {
+    if (lane < q_count) {
+        q_tile[lane] = query4(row_base(stream, lane / vectors), 4u * (lane % vectors));
+    }
+    for (var i = lane + 128u; i < q_count; i += 128u) {
         q_tile[i] = query4(row_base(stream, i / vectors), 4u * (i % vectors));
     }
     let base = stream_base(stream);
@@ -56,87 +131,89 @@ fn main(
     // Of head softmax_head: the largest score so far, and the sum of exp(score - it).
     var most = EXCLUDED;
     var total = 0.0;
-    var sums = array<vec4<f32>, 8>();
+    var sums: Sums;
 
     for (var tile = begin; tile < end; tile += TILE) {
         workgroupBarrier();
         let key = tile + lane / 2u;
-        var dots = array<f32, 8>();
+        var dots: Eight;
         if (key < end) {
             let key_base = base + key * params.kv_token;
-            for (var i = 0u; i < vectors / 2u; i++) {
-                let v = 2u * i + half;
-                let k4 = key4(key_base, 4u * v);
-                for (var r = 0u; r < heads; r++) {
-                    dots[r] += dot(q_tile[r * vectors + v], k4);
-                }
+            dots = four_dots(dots, key_base, half);
+            if (vectors >= 16u) {
+                dots = four_dots(dots, key_base, half + 8u);
+            }
+            for (var v = 16u + half; v < vectors; v += 8u) {
+                dots = four_dots(dots, key_base, v);
             }
         }
-        for (var r = 0u; r < heads; r++) {
-            scores[(half * heads + r) * TILE + lane / 2u] = dots[r];
-        }
+        store_scores(half * heads * TILE + lane / 2u, dots);
         workgroupBarrier();
         // The heads' softmax: 8 lanes a head, 8 keys a lane.
-        var found = array<f32, 8>();
-        var lane_most = EXCLUDED;
+        var left = vec4<f32>(EXCLUDED);
+        var right = vec4<f32>(EXCLUDED);
         if (softmax_head < heads) {
-            for (var i = 0u; i < 8u; i++) {
-                let t = softmax_lane + LANES * i;
-                found[i] = EXCLUDED;
-                if (tile + t < end) {
-                    let raw = scores[softmax_head * TILE + t] + scores[(heads + softmax_head) * TILE + t];
-                    found[i] = score(raw, softmax_head, tile + t, 0u);
-                }
-                lane_most = max(lane_most, found[i]);
-            }
-            lane_max[lane] = lane_most;
+            left = vec4<f32>(
+                score_at(softmax_head, softmax_lane, tile, end),
+                score_at(softmax_head, softmax_lane + LANES, tile, end),
+                score_at(softmax_head, softmax_lane + 2u * LANES, tile, end),
+                score_at(softmax_head, softmax_lane + 3u * LANES, tile, end),
+            );
+            right = vec4<f32>(
+                score_at(softmax_head, softmax_lane + 4u * LANES, tile, end),
+                score_at(softmax_head, softmax_lane + 5u * LANES, tile, end),
+                score_at(softmax_head, softmax_lane + 6u * LANES, tile, end),
+                score_at(softmax_head, softmax_lane + 7u * LANES, tile, end),
+            );
+            lane_max[lane] = max(largest(left), largest(right));
         }
         workgroupBarrier();
         let before = most;
         if (softmax_head < heads) {
-            for (var i = 0u; i < LANES; i++) {
-                most = max(most, lane_max[softmax_head * LANES + i]);
-            }
-            total *= exp(before - most);
-            for (var i = 0u; i < 8u; i++) {
-                let weight = select(0.0, exp(found[i] - most), found[i] > EXCLUDED);
-                scores[softmax_head * TILE + softmax_lane + LANES * i] = weight;
-                total += weight;
-            }
+            let first = softmax_head * LANES;
+            most = max(most, max(largest(lane_maxima(first)), largest(lane_maxima(first + 4u))));
+            let to = softmax_head * TILE + softmax_lane;
+            let a = vec4<f32>(
+                weight_of(left.x, most),
+                weight_of(left.y, most),
+                weight_of(left.z, most),
+                weight_of(left.w, most),
+            );
+            let b = vec4<f32>(
+                weight_of(right.x, most),
+                weight_of(right.y, most),
+                weight_of(right.z, most),
+                weight_of(right.w, most),
+            );
+            scores[to] = a.x;
+            scores[to + LANES] = a.y;
+            scores[to + 2u * LANES] = a.z;
+            scores[to + 3u * LANES] = a.w;
+            scores[to + 4u * LANES] = b.x;
+            scores[to + 5u * LANES] = b.y;
+            scores[to + 6u * LANES] = b.z;
+            scores[to + 7u * LANES] = b.w;
+            let both = a + b;
+            total = total * exp(before - most) + (both.x + both.y) + (both.z + both.w);
             if (softmax_lane == 0u) {
-                // What the values so far fade by.
                 lane_sum[softmax_head] = exp(before - most);
             }
         }
         workgroupBarrier();
-        for (var r = 0u; r < heads; r++) {
-            sums[r] *= lane_sum[r];
+        sums = faded(sums);
+        let last = min(TILE, end - tile) - 1u;
+        let tile_base = base + tile * params.kv_token;
+        sums = four_values(sums, tile_base, own_group, last, 4u * at);
+        if (vectors >= 16u) {
+            sums = four_values(sums, tile_base, own_group + 4u * key_groups, last, 4u * at);
         }
-        let count = min(TILE, end - tile);
-        for (var i = 0u; i < TILE / key_groups; i++) {
-            let t = i * key_groups + own_group;
-            // Past the end weights are 0: the last value stands in.
-            let v4 = value4(base + (tile + min(t, count - 1u)) * params.kv_token, 4u * at);
-            for (var r = 0u; r < heads; r++) {
-                sums[r] += scores[r * TILE + t] * v4;
-            }
+        for (var t = own_group + 8u * key_groups; t < TILE; t += 4u * key_groups) {
+            sums = four_values(sums, tile_base, t, last, 4u * at);
         }
     }
 
-    // Adds up the groups of keys, halving them.
     for (var step = key_groups / 2u; step > 0u; step /= 2u) {
-        workgroupBarrier();
-        if (own_group >= step && own_group < 2u * step) {
-            for (var r = 0u; r < heads; r++) {
-                partial[r * 64u + (own_group - step) * vectors + at] = sums[r];
-            }
-        }
-        workgroupBarrier();
-        if (own_group < step) {
-            for (var r = 0u; r < heads; r++) {
-                sums[r] += partial[r * 64u + own_group * vectors + at];
-            }
-        }
+        sums = halved(sums, step, own_group, at);
     }
     workgroupBarrier();
     if (softmax_head < heads) {
@@ -144,15 +221,12 @@ fn main(
     }
     workgroupBarrier();
     if (own_group == 0u) {
-        for (var r = 0u; r < heads; r++) {
-            y[((stream * params.rows + r) * params.splits + split) * vectors + at] = sums[r];
-        }
+        store_sums(stream, split, at, sums);
     }
     if (softmax_head < heads && softmax_lane == 0u) {
-        var sum = 0.0;
-        for (var i = 0u; i < LANES; i++) {
-            sum += lane_sum[softmax_head * LANES + i];
-        }
-        stats[(stream * params.rows + softmax_head) * params.splits + split] = vec2(most, sum);
+        let first = softmax_head * LANES;
+        let all = lane_sums(first) + lane_sums(first + 4u);
+        let row = stream * params.rows + softmax_head;
+        stats[row * params.splits + split] = vec2(most, (all.x + all.y) + (all.z + all.w));
     }
 }

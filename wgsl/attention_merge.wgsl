@@ -14,6 +14,12 @@ const MOST_SPLITS: u32 = 128u;
 var<workgroup> weights: array<f32, MOST_SPLITS>;
 var<workgroup> sums: array<f32, wg_size>;
 
+// Element d of stretch i, weighed; past the last stretch 0.
+fn part(first: u32, i: u32, used: u32, d: u32) -> f32 {
+    let at = min(i, used - 1u);
+    return select(0.0, partial[(first + at) * params.dim + d] * weights[at], i < used);
+}
+
 @compute @workgroup_size(wg_size)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -45,8 +51,12 @@ fn main(
         let d = d0 + lane % dim_lanes;
         var sum = 0.0;
         if (d < params.dim) {
-            for (var i = lane / dim_lanes; i < used; i += wg_size / dim_lanes) {
-                sum += partial[(first + i) * params.dim + d] * weights[i];
+            // Four at a time, so that their loads do not wait for each other.
+            let step = wg_size / dim_lanes;
+            for (var i = lane / dim_lanes; i < used; i += 4u * step) {
+                let left = part(first, i, used, d) + part(first, i + step, used, d);
+                let right = part(first, i + 2u * step, used, d) + part(first, i + 3u * step, used, d);
+                sum += left + right;
             }
         }
         workgroupBarrier();

@@ -47,28 +47,29 @@ fn fetch(thread: u32, first_row: u32, w_row: u32, k0: u32) -> Ahead {
     return next;
 }
 
+// 8 elements of a row of w from quad j of its words on.
+fn w_halves(words: array<vec4<u32>, 4>, thread: u32, j: u32, s: vec2<f32>) -> vec4<u32> {
+    let a = code_quad(words, thread, j) * (place() * s.x) + s.y;
+    let b = code_quad(words, thread, j + 1u) * (place() * s.x) + s.y;
+    return vec4<u32>(
+        pack2x16float(vec2<f32>(a.x, b.x)),
+        pack2x16float(vec2<f32>(a.y, b.y)),
+        pack2x16float(vec2<f32>(a.z, b.z)),
+        pack2x16float(vec2<f32>(a.w, b.w)),
+    );
+}
+
 fn store_w(thread: u32, words: array<vec4<u32>, 4>, row: u32, k0: u32) {
-    let first = k0 + 16u * (thread & 1u);
+    let k = k0 + 16u * (thread & 1u);
     let base = W_TILE + thread / 2u * STRIDE + 2u * (thread & 1u);
-    var s = vec2<f32>(0.0);
-    for (var i = 0u; i < 2u; i++) {
-        let k = first + 8u * i;
-        var halves = vec4<u32>(0u);
-        if (k < params.k) {
-            if (i == 0u || per_word || 8u * i % chunk == 0u) {
-                s = scale_of(row, k);
-            }
-            let a = code_quad(words, thread, 2u * i) * (place() * s.x) + s.y;
-            let b = code_quad(words, thread, 2u * i + 1u) * (place() * s.x) + s.y;
-            halves = vec4<u32>(
-                pack2x16float(vec2<f32>(a.x, b.x)),
-                pack2x16float(vec2<f32>(a.y, b.y)),
-                pack2x16float(vec2<f32>(a.z, b.z)),
-                pack2x16float(vec2<f32>(a.w, b.w)),
-            );
-        }
-        tile[base + i] = halves;
+    let s = scale_of(row, min(k, params.k - 1u));
+    var t = s;
+    if (per_word || chunk <= 8u) {
+        t = scale_of(row, min(k + 8u, params.k - 1u));
     }
+    let none = vec4<u32>(0u);
+    tile[base] = select(none, w_halves(words, thread, 0u, s), k < params.k);
+    tile[base + 1u] = select(none, w_halves(words, thread, 2u, t), k + 8u < params.k);
 }
 
 // The row of w behind column t of the tile.
@@ -102,18 +103,29 @@ fn put(row: u32, col: u32, split: u32, left: f32, right: f32) {
     }
 }
 
+// Of two fragments' 512 sums those that invocation `lane` writes in turn i.
+fn put_turn(i: u32, row: u32, col: u32, split: u32, mine: u32, lane: u32) {
+    let at = mine + 8u * i + lane / 4u;
+    let u = bitcast<f32>(tile[at][lane % 4u]);
+    let v = bitcast<f32>(tile[at + FRAGMENT][lane % 4u]);
+    put(row + 2u * i + lane / 16u, col + lane % 16u, split, u, v);
+}
+
 // Two fragments of 16 rows, SPAN / 2 columns apart or a gate and what it gates.
 fn put_both(row: u32, col: u32, split: u32, subgroup: u32, lane: u32, left: Sums, right: Sums) {
     let mine = 2u * FRAGMENT * subgroup;
     subgroupMatrixStore<row_major>(&tile, mine, left, 4u);
     subgroupMatrixStore<row_major>(&tile, mine + FRAGMENT, right, 4u);
     workgroupBarrier();
-    for (var i = 0u; i < 8u; i++) {
-        let at = mine + 8u * i + lane / 4u;
-        let u = bitcast<f32>(tile[at][lane % 4u]);
-        let v = bitcast<f32>(tile[at + FRAGMENT][lane % 4u]);
-        put(row + 2u * i + lane / 16u, col + lane % 16u, split, u, v);
-    }
+    // By hand, as browsers guard loops with a counter, which compilers then keep.
+    put_turn(0u, row, col, split, mine, lane);
+    put_turn(1u, row, col, split, mine, lane);
+    put_turn(2u, row, col, split, mine, lane);
+    put_turn(3u, row, col, split, mine, lane);
+    put_turn(4u, row, col, split, mine, lane);
+    put_turn(5u, row, col, split, mine, lane);
+    put_turn(6u, row, col, split, mine, lane);
+    put_turn(7u, row, col, split, mine, lane);
     workgroupBarrier();
 }
 
