@@ -167,6 +167,12 @@ CASES = [
     cached_case(3, 1, 8, 1, 200, 150),
     cached_case(3, 1, 8, 1, 8400, 8399),
     cached_case(6, 2, 8, 1, 300, 280, limits=GRID),
+    # split in quads: the same, for heads of whole quads
+    replay(6, 2, 32, 16, (3, 1, 1, 5, 1, 1), 5),
+    cached_case(3, 1, 16, 1, 8400, 8399),
+    cached_case(5, 1, 48, 1, 200, 150, op=OURS, packed=True, window=130),
+    cached_case(4, 2, 16, 3, 16, 6, unit=1, op=OURS, window=4, cap=2.5),
+    cached_case(6, 2, 16, 3, 150, 100, limits={INVOCATIONS: 32}),
     # tile: diagonal inside a tile, several blocks of rows, folded grid, caches that persist
     cached_case(9, 3, 64, 40, 100, 50),
     cached_case(6, 2, 8, 40, 64, limits=GRID),
@@ -187,7 +193,8 @@ CASES = [
     dense_case((), 35, 9, 6, (35, 9)),
     dense_case((2, 1, 3), 4, 5, 4, (1, 1, 3, 4, 5), scale=2),
     dense_case((2, 1, 3), 4, 5, 4, (2, 1, 1, 1, 1)),
-    dense_case((1, 2), 8, 12, 4, mask=hidden_keys(-np.inf)),
+    *(dense_case((1, 2), 8, 12, d, mask=hidden_keys(-np.inf)) for d in (4, 16)),
+    dense_case((2, 1, 3), 4, 70, 32, (2, 1, 3, 4, 70)),
     dense_case((1, 2), 8, 12, 4, mask=hidden_keys(np.finfo(np.float32).min)),
     live_dense_case(),
 ]
