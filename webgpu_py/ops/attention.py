@@ -122,7 +122,8 @@ def attend(
         "masked": mask is not None,
         "capped": g.softcap > 0,
     }
-    if route(g, out.limits) == "tile":
+    # In quads, 128 tokens of 32 heads take 103 ms instead of 407 by tiles (SwiftShader).
+    if route(g, out.limits) == "tile" and not _in_quads(g, out):
         _attend_tiles(out, g, bind, params, loads)
     else:
         _attend_split(out, g, bind, params, loads)
