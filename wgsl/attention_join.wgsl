@@ -1,5 +1,6 @@
 //! lib: grid, live, attention
-// Joins the few stretches of attention_tile: an invocation takes 4 elements of a row.
+// Joins the stretches of attention_tile, and those of any kernel on adapters that run on the CPU: an
+// invocation takes 4 elements of a row.
 
 override block_rows: u32 = 64u;
 

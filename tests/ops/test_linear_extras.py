@@ -47,6 +47,7 @@ CASES = [
     layer("Q4_1", 38, 96, 1, norm=True, gate="silu"),
     layer("Q4_1", 37, 64, 2, residual=True),
     layer("Q8_0", 38, 96, 2, bias=True, gate="gelu_tanh", residual=True),
+    layer("Q8_0", 38, 96, 5, bias=True, gate="silu"),
     layer("F16", 38, 96, 1, norm=True, bias=True, gate="gelu_tanh", residual=True),
     layer("F16", 38, 7, 5, norm=True, bias=True, gate="silu", residual=True),
     layer("Q4_1", 134, 64, 34, norm=True, bias=True, gate="silu", residual=True),

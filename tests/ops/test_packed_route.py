@@ -55,14 +55,15 @@ def test_choice(weight, m, limits, kernel):
         (matrix(), 1, {}, 1, 4),
         (matrix(), 2, {}, 1, 4),
         (matrix(), 3, {"max_compute_workgroup_storage_size": 1}, 8, 4),
-        (matrix(n=1000), 512, {"max_compute_workgroups_per_dimension": 4}, 8, 256),
-        (matrix(n=1000), 8, {"max_compute_workgroups_per_dimension": 4}, 8, 16),
+        (matrix(), 9, {}, 16, 4),
+        (matrix(n=1000), 512, {"max_compute_workgroups_per_dimension": 4}, 16, 256),
+        (matrix(n=1000), 8, {"max_compute_workgroups_per_dimension": 4}, 8, 8),
     ],
 )
 def test_choice_on_the_cpu(weight, m, limits, rows, width):
     route = choose(weight, m, Limits().capped(limits), True, frozenset({"subgroups"}))
-    assert route.kernel == "packed_block_subgroup"
-    assert (route.constants["rows"], route.constants["wg_size"]) == (rows, width)
+    assert route.kernel == ("packed_row_subgroup" if rows == 1 else "packed_block_subgroup")
+    assert (route.rows, route.constants["wg_size"]) == (rows, width)
 
 
 def test_choice_on_the_cpu_of_what_blocks_cannot_do():

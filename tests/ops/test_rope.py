@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ops.opcase import Const, In, OpCase, Sym, check, check_all, distinct
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 
 PAIRS = "et_vk.apply_rotary_emb.default"
@@ -135,6 +136,8 @@ CASES = [
     live_rope_case(False, 8, 8),
     live_rope_case(True, 10, 6),
     live_rope_case(False, 10, 6),
+    live_rope_case(True, 12, 8),
+    live_rope_case(False, 20, 16),
     pairs_case((1,), 5, 8, 2, 64),
     pairs_case((1,), 1, 32, 8, 64),
     pairs_case((2,), 3, 2, 1, 6),
@@ -142,14 +145,15 @@ CASES = [
     pairs_case((2, 2), 2, 3, 1, 4),
     pairs_case((1,), 5, 8, 2, 64, {"max_compute_workgroups_per_dimension": 8}),
     *(
-        pairs_case((1,), 3, 3, 1, 10, {"max_compute_invocations_per_workgroup": w})
-        for w in (1, 32, 64, 128)
+        pairs_case((1,), 3, 3, 1, d, {"max_compute_invocations_per_workgroup": w})
+        for d, w in ((8, 1), (10, 1), (10, 32), (10, 64), (10, 128))
     ),
     *(pairs_case((1,), 1, n, 1, 2) for n in (62, 63, 64)),
     halves_case((1,), 5, 8, 2, 64, 64, 5, 0),
     halves_case((1,), 1, 16, 8, 128, 128, 16, 15),
     halves_case((2,), 3, 2, 1, 10, 4, 8, 5),
     halves_case((), 2, 1, 2, 7, 6, 4, 1),
+    halves_case((2,), 3, 2, 1, 12, 8, 8, 5),
     interleaved_case((1, 4, 8), (4, 8)),
     interleaved_case((2, 3, 8), (3, 8)),
     interleaved_case((1, 5, 4), (5, 2, 2)),
@@ -169,6 +173,11 @@ def test_cpu(c):
 
 def test_browser(gpu):
     check_all(CASES, gpu)
+
+
+def test_browser_with_the_kernels_of_a_gpu(gpu):
+    with hardware_routes(gpu):
+        check_all(CASES, gpu)
 
 
 def f32(*dims):

@@ -167,16 +167,19 @@ CASES = [
     cached_case(3, 1, 8, 1, 200, 150),
     cached_case(3, 1, 8, 1, 8400, 8399),
     cached_case(6, 2, 8, 1, 300, 280, limits=GRID),
+    # split in quads: the same, for heads of whole quads
+    replay(6, 2, 32, 16, (3, 1, 1, 5, 1, 1), 5),
+    cached_case(3, 1, 16, 1, 8400, 8399),
+    cached_case(5, 1, 48, 1, 200, 150, op=OURS, packed=True, window=130),
+    cached_case(4, 2, 16, 3, 16, 6, unit=1, op=OURS, window=4, cap=2.5),
+    cached_case(6, 2, 16, 3, 150, 100, limits={INVOCATIONS: 32}),
     # tile: diagonal inside a tile, several blocks of rows, folded grid, caches that persist
-    cached_case(9, 3, 64, 40, 100, 50),
     cached_case(6, 2, 8, 40, 64, limits=GRID),
     cached_case(2, 2, 28, 65, 130),
     replay(6, 2, 12, 60, (40, 7, 12), 40),
-    cached_case(1, 1, 256, 33, 64),
     # our own signature: float16 caches, windows
     cached_case(6, 2, 7, 2, 100, 60, op=OURS, packed=True),
     cached_case(4, 2, 8, 3, 16, 6, op=OURS, window=4),
-    replay(4, 2, 16, 100, (35, 40, 20), 40, op=OURS, packed=True, window=20),
     # soft caps, one of them far below the scores: both routes
     cached_case(4, 2, 8, 3, 16, 6, unit=1, op=OURS, window=4, cap=2.5),
     cached_case(4, 2, 16, 40, 100, 50, unit=0.125, op=OURS, cap=0.5),
@@ -187,9 +190,17 @@ CASES = [
     dense_case((), 35, 9, 6, (35, 9)),
     dense_case((2, 1, 3), 4, 5, 4, (1, 1, 3, 4, 5), scale=2),
     dense_case((2, 1, 3), 4, 5, 4, (2, 1, 1, 1, 1)),
-    dense_case((1, 2), 8, 12, 4, mask=hidden_keys(-np.inf)),
+    *(dense_case((1, 2), 8, 12, d, mask=hidden_keys(-np.inf)) for d in (4, 16)),
+    dense_case((2, 1, 3), 4, 70, 32, (2, 1, 3, 4, 70)),
     dense_case((1, 2), 8, 12, 4, mask=hidden_keys(np.finfo(np.float32).min)),
     live_dense_case(),
+]
+
+# Tiles on a GPU, quads on adapters that run on the CPU.
+WHOLE_CASES = [
+    cached_case(9, 3, 64, 40, 100, 50),
+    cached_case(1, 1, 256, 33, 64),
+    replay(4, 2, 16, 100, (35, 40, 20), 40, op=OURS, packed=True, window=20),
 ]
 
 MORE_CASES = [
@@ -234,13 +245,18 @@ MORE_CASES = [
 ]
 
 
-@pytest.mark.parametrize("c", [*CASES, *MORE_CASES], ids=str)
+@pytest.mark.parametrize("c", [*CASES, *WHOLE_CASES, *MORE_CASES], ids=str)
 def test_cpu(c):
     check(c)
 
 
 def test_browser(gpu):
-    check_all(CASES, gpu)
+    check_all([*CASES, *WHOLE_CASES], gpu)
+
+
+def test_browser_tiles(gpu):
+    with hardware_routes(gpu):
+        check_all(WHOLE_CASES, gpu)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import IndexOutOfRange
 from ..graph.call import Call, TensorRef
 from ..graph.dims import ceil_div
-from ..graph.lowering import Lowering
+from ..graph.lowering import Lowering, Operand
 from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
 
@@ -44,46 +44,44 @@ def _tables(call: Call) -> tuple[TensorRef, TensorRef]:
     return cos, sin
 
 
-def _span(out: Lowering) -> int:
-    # Divisions are what takes the time on the CPU.
-    return 8 if out.software else 1
-
-
-def _spans(x: TensorRef, rotary: int, span: int) -> int:
-    """Threads for a tensor: one for a span of pairs, and of elements past the rotary part."""
-    return x.numel // x.dims[-1] * ceil_div(rotary // 2 + x.dims[-1] - rotary, span)
-
-
 def _dispatch_both(call: Call, out: Lowering, arrangement: int, rotary: int, start: int) -> None:
     q, k = call.tensor("q"), call.tensor("k")
     cos, sin = call.tensor("cos"), call.tensor("sin")
-    span = _span(out)
-    q_spans, k_spans = _spans(q, rotary, span), _spans(k, rotary, span)
-    width = out.width(64)
-    out.dispatch(
-        "rope",
-        {
-            "q": q,
-            "k": k,
-            "cosines": cos,
-            "sines": sin,
-            "q_out": call.out(0),
-            "k_out": call.out(1),
-        },
-        {
-            "q_spans": q_spans,
-            "k_spans": k_spans,
-            "q_heads": q.dims[-2],
-            "k_heads": k.dims[-2],
-            "tokens": q.dims[-3],
-            "dim": q.dims[-1],
-            "rotary": rotary,
-            "rows": prod(cos.dims[:-1]),
-            "start": start,
-        },
-        ceil_div(q_spans + k_spans, width),
-        {"arrangement": arrangement, "span": span, "wg_size": width},
-    )
+    bind: dict[str, Operand] = {
+        "q": q,
+        "k": k,
+        "cosines": cos,
+        "sines": sin,
+        "q_out": call.out(0),
+        "k_out": call.out(1),
+    }
+    tokens, _, dim = q.dims[-3:]
+    params = {
+        "count": prod(q.dims[:-2]),
+        "tokens": tokens,
+        "q_heads": q.dims[-2],
+        "k_heads": k.dims[-2],
+        "dim": dim,
+        "rotary": rotary,
+        "rows": prod(cos.dims[:-1]),
+        "start": start,
+    }
+    _dispatch(out, bind, params, arrangement)
+
+
+def _dispatch(
+    out: Lowering, bind: dict[str, Operand], params: dict[str, int], arrangement: int
+) -> None:
+    dim, rotary = params["dim"], params["rotary"]
+    if out.software and dim % 4 == 0 and rotary % 8 == 0:
+        kernel, width = "rope_vec4", out.width(16)
+        items = params["count"] * (dim // 4 - rotary // 8)
+    else:
+        kernel, width = "rope", out.width(64)
+        heads = params["count"] * (params["q_heads"] + params["k_heads"])
+        items = heads * (dim - rotary // 2)
+    constants = {"arrangement": arrangement, "wg_size": width}
+    out.dispatch(kernel, bind, params, ceil_div(items, width), constants)
 
 
 @operator("et_vk.apply_rotary_emb.default(q, k, cos, sin) -> [q_out, k_out]")
@@ -196,33 +194,26 @@ class RopeInterleaved(Operator):
 
     def lower(self, call: Call, out: Lowering) -> None:
         x, freqs = call.tensor("x"), call.tensor("freqs")
-        dim = x.dims[-1]
-        span, width = _span(out), out.width(64)
-        spans = _spans(x, dim, span)
-        out.dispatch(
-            "rope",
-            {
-                "q": x,
-                "k": x,
-                "cosines": freqs,
-                "sines": freqs,
-                "q_out": call.out(),
-                "k_out": out.scratch(16),
-            },
-            {
-                "q_spans": spans,
-                "k_spans": 0,
-                "q_heads": 1,
-                "k_heads": 1,
-                "tokens": x.dims[-2],
-                "dim": dim,
-                "rotary": dim,
-                "rows": freqs.numel // dim,
-                "start": 0,
-            },
-            ceil_div(spans, width),
-            {"arrangement": INTERLEAVED, "span": span, "wg_size": width},
-        )
+        tokens, dim = x.dims[-2:]
+        bind: dict[str, Operand] = {
+            "q": x,
+            "k": x,
+            "cosines": freqs,
+            "sines": freqs,
+            "q_out": call.out(),
+            "k_out": out.scratch(16),
+        }
+        params = {
+            "count": prod(x.dims[:-1]),
+            "tokens": tokens,
+            "q_heads": 1,
+            "k_heads": 0,
+            "dim": dim,
+            "rotary": dim,
+            "rows": freqs.numel // dim,
+            "start": 0,
+        }
+        _dispatch(out, bind, params, INTERLEAVED)
 
     def reference(  # type: ignore[override]
         self, call: Call, x: np.ndarray, freqs: np.ndarray
