@@ -20,7 +20,7 @@ import numpy as np
 from .errors import DeviceLost, WebGPUPyError, WrongNumbers
 from .events import since, tell
 from .graph.builder import Graph, Var
-from .ops.packed_route import (
+from .ops.packed_kernels import (
     DOT_FEATURES,
     INT8_FEATURES,
     INTEGER_DOT,
@@ -134,7 +134,11 @@ async def check_numbers(device: Device) -> None:
             raise
         except WebGPUPyError as error:
             device.bridge.features -= {trial.feature}
-            tell(f"self_test.without_{trial.what}", {"message": str(error)}, logging.WARNING)
+            facts = {"message": str(error)}
+            if trial.feature == MATRICES:
+                tell("self_test.without_matrices", facts, logging.WARNING)
+            else:
+                tell("self_test.without_integer_dots", facts, logging.WARNING)
 
 
 async def _once(device: Device, what: str, test: Callable[[Device], Awaitable[None]]) -> None:

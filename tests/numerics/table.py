@@ -38,9 +38,10 @@ holds the GPU to these bounds (`pytest tests/numerics`); an operator without a r
   bound is "bit for bit" keep them.
 - On one device a graph gives the same bits each time it runs on the same inputs: every sample runs
   three times on reused buffers.
-- Packed linears of 2^18 results and more may be computed on
-  [subgroup matrices](performance.md#subgroup-matrices) where a device has them: their bound is then
-  2e-3 of the largest value.
+- Packed linears may be computed on [subgroup matrices](performance.md#subgroup-matrices) where a
+  device has them: their bound is then 2e-3 of the largest value. With
+  [integer dot products](performance.md#integer-dot-products) the largest of every 32 neighbours of
+  x stands for each of them in the bound.
 
 WGSL lets a GPU take it that no number is NaN or infinite. Where a row promises more, the kernels
 look at bits; where sums or products carry a NaN on, it is the arithmetic of the devices that are

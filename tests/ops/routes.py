@@ -3,7 +3,7 @@
 import contextlib
 
 from ops.opcase import In, OpCase, check, distinct
-from webgpu_py.ops.packed_route import INTEGER_DOT
+from webgpu_py.ops.packed_kernels import INTEGER_DOT
 
 EVERYWHERE = (INTEGER_DOT,)
 """What a GPU does without where only the kernels that run on any are to be chosen."""

@@ -8,7 +8,7 @@ import pytest
 from ops.opcase import check_all
 from ops.routes import hardware_routes
 from ops.test_linear_extras import layer
-from webgpu_py.ops.packed_route import MATRICES
+from webgpu_py.ops.packed_kernels import MATRICES
 
 TOLERANCE = {"float16": 2e-3, "int8": 3e-4}
 """Of the largest value: factors of 11 and of 16 bits."""

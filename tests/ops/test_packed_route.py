@@ -5,14 +5,13 @@ import pytest
 from webgpu_py.graph.limits import Limits
 from webgpu_py.graph.values import TensorSpec
 from webgpu_py.ops.packed import PackedMatrix
-from webgpu_py.ops.packed_route import (
+from webgpu_py.ops.packed_kernels import (
     DOT_FEATURES,
     INT8_FEATURES,
     MATRICES,
     MATRIX_FEATURES,
-    choose,
-    others,
 )
+from webgpu_py.ops.packed_route import choose, others
 
 LARGE = Limits(
     max_compute_workgroup_storage_size=49152,

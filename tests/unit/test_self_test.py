@@ -11,13 +11,13 @@ from ops.test_packed_route import LARGE, matrix
 from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.device import Device
 from webgpu_py.errors import WrongNumbers
-from webgpu_py.ops.packed_route import (
+from webgpu_py.ops.packed_kernels import (
     DOT_FEATURES,
     INTEGER_DOT,
     MATRICES,
     MATRIX_FEATURES,
-    choose,
 )
+from webgpu_py.ops.packed_route import choose
 from webgpu_py.self_test import ROWS, TRIALS, K, check_numbers, feature_test, self_test
 
 

@@ -87,21 +87,25 @@ _UNIFORM = re.compile(r"@group\(0\)\s*@binding\(\d+\)\s*var<uniform>\s*(\w+)\s*:
 _LITERALS = {"I": "{}u", "i": "{}i", "f": "{!r}f"}
 
 
-def baked(kernel: Kernel, values: Mapping[str, Number]) -> Kernel:
-    """The kernel with its Params, scalars all, as constants of its text instead of a uniform.
+def baked(kernel: Kernel, values: Mapping[str, Number], grid: tuple[int, int, int]) -> Kernel:
+    """The kernel with its Params, scalars all, and its grid as constants of its text.
 
     Compilers fold them into addresses and loops, and a dispatch does not begin by waiting for
     them: worth a pipeline of its own where a kernel is a matter of few microseconds.
     """
-    numbers = dict(zip((f.name for f in kernel.fields), _scalars(kernel, values), strict=True))
-    literals = [_LITERALS[f.code].format(numbers[f.name]) for f in kernel.fields]
+    numbers = _scalars(kernel, values)
+    literals = [_LITERALS[f.code].format(n) for f, n in zip(kernel.fields, numbers, strict=True)]
     text = _UNIFORM.sub(rf"const \1 = Params({', '.join(literals)});", kernel.wgsl)
+    # As `wgsl/lib/grid.wgsl` names the built-in value.
+    text = text.replace("groups.x", f"{grid[0]}u")
     bindings = tuple(b for b in kernel.bindings if b.access != "uniform")
     return Kernel(kernel.name, text, bindings, (), 0, kernel.overrides)
 
 
 def _scalars(kernel: Kernel, values: Mapping[str, Number]) -> tuple[int | float, ...]:
     """The values as they are in memory, float32 rounded."""
+    if any(f.count > 1 for f in kernel.fields):
+        raise KeyError(f"kernel {kernel.name} has vectors among its Params, must have none")
     layout = "<" + "".join(f.code for f in kernel.fields)
     return struct.unpack_from(layout, kernel.pack(values))
 

@@ -148,8 +148,7 @@ class Lowering:
             values["node"] = self._call.index
         grid = self._grid(found.name, groups)
         if bake:
-            found, values = baked(found, values), {}
-            constants = {**constants, "grid_x": grid[0]}
+            found, values = baked(found, values, grid), {}
         if 0 in grid:
             raise self._call.error(LimitExceeded, f"{found.name}: grid {grid} has a zero dimension")
         dispatch = Dispatch(

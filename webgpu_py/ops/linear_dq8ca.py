@@ -21,8 +21,8 @@ from .linear_q4gsw import (
     plus_bias,
     transposed_matrix,
 )
+from .packed_kernels import fitting_width
 from .packed_linear import Extras, lower_linear
-from .packed_route import fitting_width
 
 SMALLEST_SCALE = np.float32(6.1e-5)
 

@@ -16,7 +16,8 @@ from ..graph.dims import ceil_div
 from ..graph.kernel import Number
 from ..graph.lowering import Lowering, Operand, Slice
 from .packed import PackedMatrix, Part
-from .packed_route import Route, choose
+from .packed_kernels import Route
+from .packed_route import choose
 from .rms_norm import lower_rms_norm
 
 Activation = Literal["silu", "gelu_tanh"]

@@ -16,7 +16,7 @@ from ..graph.values import TensorSpec
 from ..quant.ggml import GGMLType
 from ..quant.layouts import BITS, LAYOUTS, RECORD_BYTES
 from ..quant.repack import repack, supported_type
-from .packed_route import fitting_width
+from .packed_kernels import fitting_width
 
 KINDS = ("", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
 """Block types by the kernel's `kind`; 0 are rows of floats."""

@@ -5,13 +5,7 @@ fn linear_index(id: vec3<u32>, groups: vec3<u32>) -> u32 {
     return id.x + id.y * groups.x * wg_size;
 }
 
-// Workgroups along x where the kernel is compiled for one grid, as the built-in value comes late.
-override grid_x: u32 = 0u;
-
 // The same for kernels that give a workgroup to each row, tile or block.
 fn group_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
-    if (grid_x != 0u) {
-        return group.x + group.y * grid_x;
-    }
     return group.x + group.y * groups.x;
 }
