@@ -115,8 +115,9 @@ async def request_device(kind: DeviceKind = "browser", **options: Any) -> Device
     """A device: `browser` (WebGPU in a page or worker), `cpu` (NumPy), `native` (wgpu-py).
 
     A browser's GPU is tested once: see `webgpu_py.self_test`. `features` are the optional features
-    of WebGPU to use, by default all that kernels have a use for; without "shader-f16" every product
-    is computed in float32.
+    of WebGPU, and of WGSL "packed_4x8_integer_dot_product", to use: by default all that kernels
+    have a use for. Without that one and "chromium-experimental-subgroup-matrix" every product is
+    computed in float32.
 
     Errors: NoWebGPU, InsecureContext, NoAdapter, VersionMismatch, WrongNumbers; FeatureMissing
     for another kind or feature, or for `browser` outside of one.

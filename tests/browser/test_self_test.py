@@ -7,6 +7,7 @@ from tiny_model import tiny_gguf
 from webgpu_py.assets import asset_path
 from webgpu_py.errors import FeatureMissing
 from webgpu_py.host.server import Server
+from webgpu_py.ops.packed_kernels import INTEGER_DOT
 
 
 async def runs_seen():
@@ -71,6 +72,7 @@ async def features_of(names):
 def test_the_caller_says_which_features_are_used(gpu):
     assert gpu.call(features_of, names=["subgroups"]) == ["subgroups"]
     assert gpu.call(features_of, names=[]) == []
+    assert gpu.call(features_of, names=[INTEGER_DOT]) == [INTEGER_DOT], "WGSL's own, not a device's"
     with pytest.raises(FeatureMissing, match="shader-f61 are none that kernels use"):
         gpu.call(features_of, names=["shader-f61"])
 

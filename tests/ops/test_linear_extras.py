@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ops.opcase import Const, In, OpCase, check, check_all, distinct
+from ops.opcase import Const, In, OpCase, check, check_all, distinct, run
 from ops.routes import EVERYWHERE, hardware_routes
 from ops.test_linear_packed import SUFFIX, of, weight_args
 from webgpu_py import ShapeError, UnsupportedOperator
@@ -105,3 +105,18 @@ LONG = [
 def test_shared_k(gpu):
     with hardware_routes(gpu):
         check_all(LONG, gpu)
+
+
+def test_integer_dot_products_of_what_is_not_finite_or_very_small(gpu):
+    c = layer("Q4_0", 38, 512, 4)
+    x = c.args[0].array.copy()
+    x[1, 5], x[2, 300] = np.nan, np.inf
+    x[3] *= 2.0**-110
+    c.args[0] = In("x", x)
+    with hardware_routes(gpu):
+        ((found,),) = run(c, gpu)
+    assert not np.isfinite(found[1:3]).any(), "a NaN and an infinity reach their whole row"
+    for row, factor in ((0, 1.0), (3, 2.0**-110)):
+        # Pairs of numbers below 2^-100 have fewer bits: a thousandth of them is left here.
+        atol = (1e-6 if row == 0 else 2e-3) * np.abs(c.expected[0]).max() * factor
+        assert np.abs(found[row] - c.expected[0][row] * factor).max() <= atol
