@@ -1,10 +1,10 @@
 //! lib: grid, reduce, packed, packed_linear, gate, int8_pair
 enable subgroups;
-// Packed linear for few rows by integer dot products: 4 products an instruction, on codes as they
-// are, where packed_gemv makes a float of each. On its way to workgroup memory a number of x becomes
-// a pair of int8 and one more, what rounding left, with a scale every 32 numbers: off by 2^-24 of
-// the largest of those, as float32 is. As there, `lanes` invocations share a set of columns and read
-// 16 bytes of codes at a time; the first two of them are asked for before x is.
+// Packed linear for few rows by integer dot products: 4 products an instruction, on codes as
+// they are, where packed_gemv makes a float of each. On its way to workgroup memory a number of x
+// becomes a pair of int8 and one more, what rounding left, with a scale every 32 numbers: off by
+// 2^-24 of the largest of those, as float32 is. As there, `lanes` invocations share a set of
+// columns and read 16 bytes of codes at a time; the first two of them are asked for before x is.
 
 override chunk: u32 = 32u; // elements in 16 bytes of codes: 32 or 16
 override columns: u32 = 4u; // of a set: 4 or 2
