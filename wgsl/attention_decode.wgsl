@@ -3,7 +3,7 @@
 // rows: a workgroup takes the query heads of a stream, so keys and values are read once for all of
 // them, and one of `params.splits` stretches. 128 invocations: two a key for the scores, then
 // one for each vec4 of the head in each of several groups of keys for the values.
-// Loops of few turns are written out: browsers guard each with a counter, which compilers then
+// Loops of few turns are written out: browsers guard each with a counter, which compilers seem to
 // keep, so that its loads wait for each other and what it indexes lies in memory.
 
 override heads: u32 = 4u; // at most 8

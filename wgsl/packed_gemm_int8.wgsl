@@ -84,7 +84,7 @@ fn put_all(
     subgroupMatrixStore<row_major>(&tile, mine, high, 4u);
     subgroupMatrixStore<row_major>(&tile, mine + FRAGMENT, mixed, 4u);
     workgroupBarrier();
-    // By hand, as browsers guard loops with a counter, which compilers then keep.
+    // By hand, as browsers guard loops with a counter, which compilers seem to keep.
     put_turn(0u, row, at, first_col, split, mine, lane);
     put_turn(1u, row, at, first_col, split, mine, lane);
     put_turn(2u, row, at, first_col, split, mine, lane);

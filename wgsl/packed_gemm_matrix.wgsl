@@ -117,7 +117,7 @@ fn put_both(row: u32, col: u32, split: u32, subgroup: u32, lane: u32, left: Sums
     subgroupMatrixStore<row_major>(&tile, mine, left, 4u);
     subgroupMatrixStore<row_major>(&tile, mine + FRAGMENT, right, 4u);
     workgroupBarrier();
-    // By hand, as browsers guard loops with a counter, which compilers then keep.
+    // By hand, as browsers guard loops with a counter, which compilers seem to keep.
     put_turn(0u, row, col, split, mine, lane);
     put_turn(1u, row, col, split, mine, lane);
     put_turn(2u, row, col, split, mine, lane);

@@ -80,7 +80,7 @@ fn stage_part(i: u32, row: u32, first: u32) -> f32 {
     return found;
 }
 
-// The first parts are no loop: browsers guard loops with a counter, which compilers then keep.
+// The first parts are no loop: browsers guard loops with a counter, which compilers seem to keep.
 fn stage(thread: u32, row: u32, first: u32) -> f32 {
     var found = stage_part(thread, row, first);
     if (slots * items > wg_size) {
@@ -180,7 +180,8 @@ fn chunk_sum(q: vec4<u32>, scale: vec2<f32>, at: u32) -> f32 {
         let sum = f32(sums.x) + f32(sums.y) * (1.0 / 254.0);
         return (value * scale.x + sum * scale.y) * factor;
     }
-    return value * (factor * scale.x);
+    // In this order, since factor times scale may be too small for a float where neither is.
+    return value * factor * scale.x;
 }
 
 fn chunk_sums(q: Codes, at: u32) -> vec4<f32> {

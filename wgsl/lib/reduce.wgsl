@@ -1,6 +1,6 @@
 // Workgroup-wide sum and maximum: every lane must call it, in uniform control flow. Two steps of up
 // to 16 terms each, since a barrier costs more than a few additions; they are written out, since
-// browsers guard loops with a counter, which compilers then keep.
+// browsers guard loops with a counter, which compilers seem to keep.
 const REDUCE_FIRST: u32 = 16u;
 
 var<workgroup> reduce_lanes: array<f32, wg_size>;
