@@ -56,7 +56,7 @@ class Device:
 
     @property
     def features(self) -> frozenset[str]:
-        """Optional WebGPU features that were granted."""
+        """Optional features of WebGPU that were granted, and of WGSL that kernels use."""
         return self.bridge.features
 
     @property

@@ -27,7 +27,7 @@ var<workgroup> lane_max: array<f32, 64>;
 var<workgroup> lane_sum: array<f32, 64>;
 var<workgroup> partial: array<vec4<f32>, partial_count>;
 
-// The same of 4 vec4, every other from `first` on; past the head's end the last stands in for none.
+// Scores of a key so far and 4 vec4 of it, every other from `first` on, as far as there are.
 fn four_dots(dots: Eight, key_base: u32, first: u32) -> Eight {
     let k0 = key4(key_base, 4u * first);
     let k1 = key4(key_base, 4u * min(first + 2u, vectors - 1u));
@@ -136,7 +136,7 @@ fn main(
     for (var tile = begin; tile < end; tile += TILE) {
         workgroupBarrier();
         let key = tile + lane / 2u;
-        var dots: Eight;
+        var dots = Eight(vec4<f32>(), vec4<f32>());
         if (key < end) {
             let key_base = base + key * params.kv_token;
             dots = four_dots(dots, key_base, half);

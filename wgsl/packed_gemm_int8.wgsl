@@ -1,4 +1,4 @@
-//! lib: grid, packed, packed_linear, gate, int8_pair, int8_tile
+//! lib: grid, packed, packed_linear, gate, packed_tile, int8_pair, int8_tile
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 // Packed linear for many rows by subgroup matrices of int8. Both factors are pairs of int8: x is
@@ -8,8 +8,7 @@ enable chromium_experimental_subgroup_matrix;
 // Tiles of `rows` rows by 128 columns; 8 subgroups of 32. As in packed_gemm the next tile's words
 // are on their way meanwhile, and `splits` workgroups share the k of a tile.
 
-override rows: u32 = 128u; // 16, 32, 64 or 128
-override chunk: u32 = 32u; // elements in 16 bytes of codes: 32 or 16
+override rows: u32 = 128u; // 16, 32, 64 or 128; `chunk` is 32 or 16
 // Subgroups one below the other, and the fragments of 16 by 16 sums that each holds.
 override down: u32 = select(select(2u, 4u, rows == 128u), 1u, rows == 16u);
 override two_high: bool = rows >= 64u;

@@ -5,6 +5,8 @@ enable subgroups;
 // becomes a pair of int8 and one more, what rounding left, with a scale every 32 numbers: off by
 // 2^-24 of the largest of those, as float32 is. As there, `lanes` invocations share a set of
 // columns and read 16 bytes of codes at a time; the first two of them are asked for before x is.
+// Neighbours of a workgroup are taken to be neighbours of a subgroup, as they are on GPUs that are
+// known; the self test tries it.
 
 override chunk: u32 = 32u; // elements in 16 bytes of codes: 32 or 16
 override columns: u32 = 4u; // of a set: 4 or 2
@@ -133,10 +135,6 @@ fn fetch(rows: vec4<u32>, i: u32) -> Codes {
         found.d_scale = scale_of(rows.w, k);
     }
     return found;
-}
-
-fn has_minima() -> bool {
-    return scale_kind == 2u || scale_kind == 5u;
 }
 
 fn dot_words(q: vec2<u32>, w: vec2<u32>) -> i32 {

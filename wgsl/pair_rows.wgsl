@@ -24,6 +24,10 @@ fn main(
     if (row >= params.rows) {
         return;
     }
+    if (lane == 0u) {
+        atomicStore(&most, 0u);
+    }
+    workgroupBarrier();
     let base = row * (params.width / 4u);
     var own = 0u;
     for (var i = lane; i < params.width / 4u; i += wg_size) {

@@ -134,14 +134,20 @@ def test_choice_of_integer_dot_products(weight, m, limits, lanes, turns):
         assert without.kernel == "packed_gemv"
 
 
+def test_int8_sums_are_exact_as_long_as_k_is():
+    for k, kernel in ((1 << 16, "packed_gemm_int8"), ((1 << 16) + 32, "packed_gemm")):
+        assert choose(matrix(k=k), 128, LARGE, False, INT8_FEATURES).kernel == kernel
+
+
 @pytest.mark.parametrize("weight", [matrix(group=24), matrix(codes="f16", row_bytes=4096)])
 def test_what_integer_dot_products_cannot_do(weight):
     assert choose(weight, 1, LARGE, False, DOT_FEATURES).kernel == "packed_gemv"
 
 
 def test_others_hold_the_rules_choice_and_differ():
-    for features in (frozenset(), MATRIX_FEATURES | DOT_FEATURES):
-        for m in (1, 3, 16, 17, 128):
-            names = [w.name for w in others(matrix(n=2048), m, LARGE, False, features)]
-            kernels = {name.split()[0] for name in names}
-            assert choose(matrix(n=2048), m, LARGE, False, features).kernel in kernels
+    for features in (frozenset(), INT8_FEATURES | DOT_FEATURES, MATRIX_FEATURES | DOT_FEATURES):
+        for m in (1, 3, 5, 8, 16, 17, 128):
+            for weight in (matrix(n=2048), matrix(n=8192)):
+                ways = others(weight, m, LARGE, False, features)
+                kernels = {way.kernel for way in ways}
+                assert choose(weight, m, LARGE, False, features).kernel in kernels

@@ -83,11 +83,19 @@ def test_products_are_tested_row_by_row(when, at, by, text):
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda t: t.what)
 def test_what_is_tried_is_what_the_rule_takes(trial):
-    kernels = {"matrices": {"packed_gemm_matrix", "packed_gemm_int8"}}
-    for features in (trial.needs, trial.needs | {"shader-f16"}):
-        for m, n, k in trial.shapes:
-            chosen = choose(matrix(k, n), m, LARGE, False, features).kernel
-            assert chosen in kernels.get(trial.what, {"packed_gemv_dot"})
+    expected = {
+        "matrices": [("packed_gemm_int8", rows) for rows in (16, 64, 128)],
+        "integer_dots": [("packed_gemv_dot", width) for width in (64, 1024)],
+    }
+    routes = [choose(matrix(k, n), m, LARGE, False, trial.needs) for m, n, k in trial.shapes]
+    found = [(r.kernel, r.constants.get("wg_size", r.rows)) for r in routes]
+    assert found == expected[trial.what]
+    halves = [
+        choose(matrix(k, n), m, LARGE, False, trial.needs | {"shader-f16"}).kernel
+        for m, n, k in trial.shapes
+    ]
+    if trial.what == "matrices":
+        assert halves == ["packed_gemm_int8", "packed_gemm_matrix", "packed_gemm_matrix"]
 
 
 async def nothing(*given):
@@ -98,7 +106,7 @@ ALL = DOT_FEATURES | MATRIX_FEATURES
 
 
 @pytest.mark.parametrize(
-    ("when", "lost", "runs"), [(0, None, 9), (4, MATRICES, 7), (7, INTEGER_DOT, 7)]
+    ("when", "lost", "runs"), [(0, None, 12), (4, MATRICES, 10), (7, INTEGER_DOT, 7)]
 )
 def test_a_device_goes_on_without_what_is_wrong(monkeypatch, when, lost, runs):
     monkeypatch.setattr("webgpu_py.self_test.recall", nothing)

@@ -28,6 +28,8 @@ _PARAMS = re.compile(r"struct\s+Params\s*\{(.*?)\}", re.S)
 _FIELD = re.compile(r"(\w+)\s*:\s*(array<.*?>,\s*\d+>|[\w<>]+)")
 _OVERRIDE = re.compile(r"^\s*override\s+(\w+)\s*:", re.M)
 _VECTOR = re.compile(r"^(?:array<vec4<(\w+)>,\s*(\d+)>|vec4<(\w+)>)$")
+_UNIFORM = re.compile(r"@group\(0\)\s*@binding\(\d+\)\s*var<uniform>\s*(\w+)\s*:\s*Params\s*;")
+_LITERALS = {"I": "{}u", "i": "{}i", "f": "{!r}f"}
 _CODES = {"u32": "I", "i32": "i", "f32": "f"}
 
 
@@ -83,21 +85,24 @@ class Kernel:
         return bytes(out)
 
 
-_UNIFORM = re.compile(r"@group\(0\)\s*@binding\(\d+\)\s*var<uniform>\s*(\w+)\s*:\s*Params\s*;")
-_LITERALS = {"I": "{}u", "i": "{}i", "f": "{!r}f"}
-
-
 def baked(kernel: Kernel, values: Mapping[str, Number], grid: tuple[int, int, int]) -> Kernel:
     """The kernel with its Params, scalars all, and its grid as constants of its text.
 
     Compilers fold them into addresses and loops, and a dispatch does not begin by waiting for
     them: worth a pipeline of its own where a kernel is a matter of few microseconds.
     """
-    numbers = _scalars(kernel, values)
+    return _baked(kernel, _scalars(kernel, values), grid[0])
+
+
+@cache
+def _baked(kernel: Kernel, numbers: tuple[int | float, ...], across: int) -> Kernel:
     literals = [_LITERALS[f.code].format(n) for f, n in zip(kernel.fields, numbers, strict=True)]
-    text = _UNIFORM.sub(rf"const \1 = Params({', '.join(literals)});", kernel.wgsl)
+    constant = rf"const \1 = Params({', '.join(literals)});"
+    text, count = _UNIFORM.subn(constant, kernel.wgsl)
+    if count != 1:
+        raise KeyError(f"kernel {kernel.name} has {count} uniforms of type Params, must have one")
     # As `wgsl/lib/grid.wgsl` names the built-in value.
-    text = text.replace("groups.x", f"{grid[0]}u")
+    text = text.replace("groups.x", f"{across}u")
     bindings = tuple(b for b in kernel.bindings if b.access != "uniform")
     return Kernel(kernel.name, text, bindings, (), 0, kernel.overrides)
 

@@ -50,7 +50,8 @@ function hasMatrix(info, type, resultType, depth) {
     (c) => c.M === 16 && c.N === 16 && c.K === depth && c.componentType === type && c.resultComponentType === resultType);
 }
 
-// Whether packed_gemm_int8 and, with float16, packed_gemm_matrix can run: they are written for subgroups of 32.
+// Whether packed_gemm_int8 and, with float16, packed_gemm_matrix can run: they are written for subgroups of 32. One feature
+// stands for both, so an adapter that has matrices of one kind only does without.
 function fitsMatrices(features, info) {
   return info?.subgroupMinSize === 32 && info.subgroupMaxSize === 32 && hasMatrix(info, 'i8', 'i32', 32) &&
     (!features.has('shader-f16') || hasMatrix(info, 'f16', 'f32', 16));

@@ -37,12 +37,14 @@ DOT_MANY = 16384
 DOT_LARGE = 1 << 24
 """Elements of a weight from which on sets of 4 columns take less time than sets of 2 (H200)."""
 DOT_STORAGE = 8
-"""Bytes beside x that packed_gemv_dot keeps for an invocation, and as reduce.wgsl does."""
+"""Bytes of an invocation of packed_gemv_dot: 4 of partial sums, 4 of reduce.wgsl."""
 
 MATRICES = "chromium-experimental-subgroup-matrix"
 MATRIX_FEATURES = frozenset({"shader-f16", "subgroups", MATRICES})
 INT8_FEATURES = frozenset({"subgroups", MATRICES})
 INT8_THREADS, INT8_COLUMNS, INT8_DEPTH, INT8_LOW = 256, 128, 64, 16
+INT8_LONGEST = 1 << 16
+"""Two products of int8 for each of so many elements fit an int32."""
 INT8_GROUPS = 132
 """Workgroups of packed_gemm_int8 that keep a large GPU busy."""
 MATRIX_STORAGE = 32768
@@ -221,7 +223,7 @@ def gemm_matrix(weight: PackedMatrix, m: int) -> Route:
 
 def has_int8(weight: PackedMatrix, limits: Limits, features: frozenset[str]) -> bool:
     """Whether `packed_gemm_int8` computes such a weight on such a device."""
-    fits = limits.workgroup_width(INT8_THREADS) == INT8_THREADS
+    fits = limits.workgroup_width(INT8_THREADS) == INT8_THREADS and weight.k <= INT8_LONGEST
     room = limits.max_compute_workgroup_storage_size >= _int8_nbytes(64)
     return features >= INT8_FEATURES and _pairs(weight) and fits and room
 
@@ -247,7 +249,7 @@ def int8_ways(weight: PackedMatrix, m: int, limits: Limits) -> Iterator[Route]:
     """packed_gemm_int8 with tiles of every height that is worth trying."""
     for rows in (16, 32, 64, 128):
         room = limits.max_compute_workgroup_storage_size >= _int8_nbytes(rows)
-        if rows < 2 * m and room:
+        if (rows == INT8_LOW or rows < 2 * m) and room:
             yield int8_tiles(weight, m, rows)
 
 

@@ -17,7 +17,7 @@ from ..graph.kernel import Number
 from ..graph.lowering import Lowering, Operand, Slice
 from .packed import PackedMatrix, Part
 from .packed_kernels import Route
-from .packed_route import choose
+from .packed_route import FEW_ROWS, choose
 from .rms_norm import lower_rms_norm
 
 Activation = Literal["silu", "gelu_tanh"]
@@ -27,8 +27,8 @@ SCALED_ROWS = {"packed_gemm_matrix": "half_rows", "packed_gemm_int8": "pair_rows
 """Kernels that read x in 16 bits, and what makes it so."""
 
 BAKED = ("packed_gemv_dot",)
-"""Kernels that are compiled for a layer's shape: 10 to 25 % less time on an H200. For many rows it
-would be 3 to 15 %, for a second of compiling at every new number of rows."""
+"""Kernels that are compiled for a layer's shape and few rows: 10 to 25 % less time on an H200. For
+many rows it would be 3 to 15 %, for a second of compiling at every new number of rows."""
 
 ROW_BLOCK = 64
 """Rows of float32 that end on a binding's 256-byte boundary."""
@@ -180,7 +180,8 @@ def _dispatch(
     if route.kernel == "packed_gemv_dot":
         constants["subgroup"] = min(max(out.subgroup, 4), 32)
     groups = route.groups(rows, part.count)
-    out.dispatch(route.kernel, bind, params, groups, constants, route.kernel in BAKED)
+    bake = route.kernel in BAKED and rows <= FEW_ROWS
+    out.dispatch(route.kernel, bind, params, groups, constants, bake)
 
 
 def _row_blocks(

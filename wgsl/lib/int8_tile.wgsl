@@ -17,10 +17,6 @@ fn x_vector(at: u32, first_row: u32, k0: u32) -> vec4<u32> {
     return x[row * all + min(k0 / 8u, all - vectors) + at % vectors];
 }
 
-fn w_vector(row: u32, k: u32) -> vec4<u32> {
-    return codes[(row * params.row_bytes + min(k, params.k - 1u) / chunk * 16u) >> 4u];
-}
-
 // Past the end of a row its numbers are zeros.
 fn w_scale(row: u32, k: u32) -> vec2<f32> {
     return select(vec2<f32>(0.0), scale_of(row, min(k, params.k - 1u)), k < params.k);
@@ -36,11 +32,11 @@ fn fetch(thread: u32, first_row: u32, w_row: u32, k0: u32) -> Ahead {
         next.x1 = x_vector(thread + 256u, first_row, k0);
     }
     let k = k0 + depth / 2u * (thread & 1u);
-    next.w0 = w_vector(w_row, k);
+    next.w0 = fetch_w(w_row, k);
     next.s0 = w_scale(w_row, k);
     if (depth == 64u) {
         if (chunk == 16u) {
-            next.w1 = w_vector(w_row, k + 16u);
+            next.w1 = fetch_w(w_row, k + 16u);
         }
         next.s1 = w_scale(w_row, k + 16u);
     }
@@ -54,7 +50,7 @@ fn store_x(at: u32, vector: vec4<u32>) {
 // Quad j of 16 bytes of codes as pairs; `s` scales to them.
 fn w_pairs(words: vec4<u32>, j: u32, s: vec2<f32>) -> vec2<u32> {
     let v = quad(words, j) * (place() * s.x);
-    if (scale_kind == 2u || scale_kind == 5u) {
+    if (has_minima()) {
         return pair_words(v + s.y);
     }
     return pair_words(v);

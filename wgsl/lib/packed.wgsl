@@ -97,6 +97,10 @@ fn element(row: u32, k: u32) -> f32 {
     return bitcast<f32>(half << 16u);
 }
 
+fn has_minima() -> bool {
+    return scale_kind == 2u || scale_kind == 5u;
+}
+
 // Scale and minimum of the group that holds element k of a row: value = element * x + y.
 fn scale_of(row: u32, k: u32) -> vec2<f32> {
     if (scale_kind == 0u) {

@@ -8,10 +8,6 @@ fn sum4(v: vec4<f32>) -> f32 {
     return (v.x + v.y) + (v.z + v.w);
 }
 
-fn has_minima() -> bool {
-    return scale_kind == 2u || scale_kind == 5u;
-}
-
 // The sum of a chunk's activations, which minima multiply.
 fn chunk_total(xs: array<vec4<f32>, 8>) -> f32 {
     if (!has_minima()) {
