@@ -42,7 +42,8 @@ def _models(result: Result) -> list[str]:
         "| SmolLM2-135M on an NVIDIA H200, decode at context 128 "
         f"| {_rate(small)}, {_times(small)} {beside} | {SOURCE} |",
         "| a model of Llama-3.2-1B's shape there, decode at context 128; a prompt of 1024 | "
-        f"{_rate(large)}, {_times(large)}; {_rate(prompt)}, {_times(prompt)} | {SOURCE} |",
+        f"{_rate(large)}, {_times(large)}; {_rate(prompt)}, {_times(prompt)}{_noted(prompt)} "
+        f"| {SOURCE} |",
     ]
 
 
@@ -69,3 +70,8 @@ def _rate(row: Row) -> str:
 
 def _times(row: Row) -> str:
     return f"{row['ratio']:.1f} times"
+
+
+def _noted(row: Row) -> str:
+    """A word where a row's numbers are not to be read without its note."""
+    return ", see the note there" if row.get("note") else ""
