@@ -124,6 +124,7 @@ class LLM:
                 device,
                 decoder.graph.ir,
                 progress=(lambda d, t: progress("weights", d, t)) if progress else None,
+                prepare=[{"ids": (tokens,)} for tokens in step_sizes(device, decoder)],
             )
             try:
                 if hashed is not None and sha256 is not None:
@@ -301,6 +302,11 @@ def largest_chunk(device: Device, context: int) -> int:
     return max(c for c in CHUNKS if c <= min(most, context))
 
 
+def step_sizes(device: Device, decoder: Decoder) -> list[int]:
+    """Numbers of tokens for which `make_generator` wants a plan."""
+    return [c for c in CHUNKS if c <= decoder.chunk] if device.kind == "browser" else []
+
+
 async def make_generator(
     device: Device, session: Session, decoder: Decoder, tokenizer: Tokenizer
 ) -> Generator:
@@ -316,7 +322,7 @@ async def make_generator(
     from .bridge import BrowserBridge
 
     variants = []
-    for tokens in (c for c in CHUNKS if c <= decoder.chunk):
+    for tokens in step_sizes(device, decoder):
         replay = await session.replay(ids=(tokens,))
         head = sum(node < decoder.head_node for node in replay.nodes)
         variants.append(

@@ -8,7 +8,7 @@ from kernels import Operands, Shared, kernels_of
 
 from webgpu_py.generation import GenerationOptions
 from webgpu_py.graph.session import Session
-from webgpu_py.llm import LLM, largest_chunk, make_generator
+from webgpu_py.llm import LLM, largest_chunk, make_generator, step_sizes
 from webgpu_py.models.config import ModelConfig
 from webgpu_py.models.decoder import build_decoder
 from webgpu_py.models.weights import Packed, StoredWeights
@@ -126,7 +126,8 @@ class Models:
         rows = given["context"]
         chunk = largest_chunk(self.device, rows)
         decoder = build_decoder(config, RandomWeights(), rows, chunk)
-        self.session = await Session.build(self.device, decoder.graph.ir)
+        prepare = [{"ids": (tokens,)} for tokens in step_sizes(self.device, decoder)]
+        self.session = await Session.build(self.device, decoder.graph.ir, prepare=prepare)
         tokenizer = NoText(config.vocab_size)
         self.generator = await make_generator(self.device, self.session, decoder, tokenizer)
         self.ends = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -55,15 +56,36 @@ class Residence:
         self._calls = calls
         self._limits = limits
         self._buffers: list[int] = []
+        self._given_up = False
 
     def _own(self, nbytes: int, label: str) -> int:
         return self.memory.add(nbytes, "state", label)
 
-    async def settle(self, lowered: Lowered, progress: Progress | None) -> None:
-        """Allocate, load the first variant, upload constants and prepack."""
+    async def settle(
+        self, lowered: Lowered, prepare: Sequence[Env], progress: Progress | None
+    ) -> None:
+        """Allocate, upload constants and prepack; meanwhile load the variants, the first first."""
         self._check_sizes()
+        await self._allocate()
+        first = asyncio.ensure_future(self._load_first(lowered))
+        others = asyncio.ensure_future(self._load_others(first, prepare))
+        try:
+            await self._prepack(lowered, (first, others), progress)
+            await asyncio.shield(others)
+        except BaseException:
+            # What a browser is making can't be called off; once there, it is freed like the rest.
+            self._given_up = True
+            await asyncio.shield(asyncio.gather(first, others, return_exceptions=True))
+            raise
+
+    async def _load_first(self, lowered: Lowered) -> None:
         self.variants[dims_key(lowered.env)] = await self.load(lowered)
-        await self._prepack(lowered, progress)
+
+    async def _load_others(self, first: asyncio.Future[None], envs: Sequence[Env]) -> None:
+        await asyncio.shield(first)
+        for env in envs:
+            if not self._given_up:
+                await self.variant(env)
 
     async def variant(self, env: Env) -> Variant:
         """The variant of `env`'s dims, lowered and loaded at its first use."""
@@ -171,8 +193,16 @@ class Residence:
     async def _pipelines(self, lowered: Lowered) -> dict[PipelineKey, int]:
         return await self.device.pipelines(specs_of([*lowered.once, *lowered.dispatches]))
 
-    async def _prepack(self, lowered: Lowered, progress: Progress | None) -> None:
-        """Upload every constant once; run the operators that only rearrange constants."""
+    async def _prepack(
+        self,
+        lowered: Lowered,
+        loading: tuple[asyncio.Future[None], asyncio.Future[None]],
+        progress: Progress | None,
+    ) -> None:
+        """Upload every constant once; run the operators that only rearrange constants.
+
+        Raises what `loading` raised, not only once all has arrived.
+        """
         batches = self.memory.batches
         uploads = [*self.memory.uploads, *(u for b in batches for u in b.uploads)]
         total = sum(self.graph.constants[u.constant].spec.nbytes for u in uploads)
@@ -181,6 +211,9 @@ class Residence:
         async def upload(some: Sequence[Upload]) -> None:
             nonlocal done
             for one in some:
+                for task in loading:
+                    if task.done():
+                        task.result()
                 await self._upload(one)
                 done += self.graph.constants[one.constant].spec.nbytes
                 if progress:
@@ -192,6 +225,7 @@ class Residence:
         for batch in batches:
             await upload(batch.uploads)
             dispatches = [d for d in lowered.once if d.node in batch.nodes]
+            await asyncio.shield(loading[0])  # It has their pipelines.
             await self.run_nodes(dispatches, batch.nodes, lowered.env)
         await upload([u for u in self.memory.uploads if u.slot not in early])
         self._free(lambda slot: slot.kind == "transient")

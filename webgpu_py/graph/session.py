@@ -71,23 +71,27 @@ class Session:
         graph: GraphIR,
         limits: Mapping[str, int] | None = None,
         progress: Progress | None = None,
+        prepare: Sequence[Mapping[str, tuple[int, ...]]] = (),
     ) -> Session:
         """Check, plan, lower, and only then allocate, upload and prepack.
 
-        `limits` are injected upper bounds on the device's, for tests. `progress` hears of every
-        constant: (bytes done, bytes in all). Errors name the node.
+        Kernels are compiled while constants are on their way, for the maximal dims and for those
+        of `prepare`, dims by input name as `replay` takes them. `limits` are injected upper bounds
+        on the device's, for tests. `progress` hears of every constant: (bytes done, bytes in all).
+        Errors name the node.
         """
         start = time.perf_counter()
         capped = device.limits.capped(limits)
         calls = resolve(graph)
         env = propagate(graph, calls, {}, {})
         residence = Residence(device, graph, calls, capped)
+        session = cls(residence, calls)
+        envs = [session._env(dims) for dims in prepare]
         try:
-            await residence.settle(residence.lower(env), progress)
+            await residence.settle(residence.lower(env), envs, progress)
         except BaseException:
             residence.leave()
             raise
-        session = cls(residence, calls)
         session._timings.build_ms = 1e3 * (time.perf_counter() - start)
         told = {"nodes": len(calls), "dispatches": session.dispatches}
         told |= {"gpu_nbytes": session.memory()["total"]}

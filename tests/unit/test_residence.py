@@ -1,0 +1,123 @@
+"""Kernels are compiled while constants are on their way; what fails leaves nothing behind."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import webgpu_py as wg
+from webgpu_py.backends.cpu import CpuBridge
+from webgpu_py.device import Device
+from webgpu_py.errors import NetworkError, OutOfMemory
+from webgpu_py.graph.session import Session
+from webgpu_py.graph.values import Constant, TensorSpec
+from webgpu_py.sources import BytesSource
+
+LAYERS = 4
+
+
+class Gated(CpuBridge):
+    """Compiles only once `gate` is open; says when an upload has begun."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.begun = asyncio.Event(), asyncio.Event()
+        self.uploads = self.compiled = 0
+        self.compile_error = self.upload_error = None
+
+    async def create_pipelines(self, specs):
+        await self.gate.wait()
+        if self.compile_error:
+            raise self.compile_error
+        self.compiled += 1
+        return await super().create_pipelines(specs)
+
+    async def upload(self, *given):
+        self.uploads += 1
+        self.begun.set()
+        if self.upload_error:
+            raise self.upload_error
+        await super().upload(*given)
+        await asyncio.sleep(0.001)
+
+    @property
+    def left(self):
+        return len(self._buffers), len(self._plans)
+
+
+def weights(i):
+    return np.arange(64, dtype=np.float32) * 0.5 + 1000 * i
+
+
+def layers():
+    g = wg.Graph()
+    y = g.input("x", (wg.dim("n", max=16), 64))
+    for i in range(LAYERS):
+        source = BytesSource(weights(i).tobytes(), f"layer {i}")
+        spec = TensorSpec("float32", (64,))
+        y = g.add(y, g.constant(Constant(spec, source=source, nbytes=256)))
+    g.output("y", y)
+    return g.ir
+
+
+def build(bridge, **options):
+    return Session.build(Device(bridge), layers(), **options)
+
+
+async def meanwhile(bridge, **options):
+    """A build of which the first upload has begun."""
+    building = asyncio.ensure_future(build(bridge, **options))
+    await asyncio.wait_for(bridge.begun.wait(), 30)
+    return building
+
+
+def test_weights_do_not_wait_for_kernels_and_prepared_dims_are_there():
+    async def body():
+        bridge = Gated()
+        building = await meanwhile(bridge, prepare=[{"x": (n, 64)} for n in (1, 4)])
+        assert bridge.compiled == 0
+        bridge.gate.set()
+        session = await building
+        plans, compiled = len(bridge._plans), bridge.compiled
+        x = np.arange(256, dtype=np.float32).reshape(4, 64)
+        y = (await session.run(x=x))["y"]
+        np.testing.assert_array_equal(y, x + sum(map(weights, range(LAYERS))))
+        await session.replay(x=(1, 64))
+        assert (plans, len(bridge._plans), bridge.compiled) == (3, 3, compiled)
+        session.close()
+        assert bridge.left == (0, 0)
+
+    asyncio.run(body())
+
+
+def test_kernels_that_fail_end_the_load_before_the_rest_of_the_weights():
+    async def body():
+        bridge = Gated()
+        bridge.compile_error = OutOfMemory("no room for a kernel")
+        building = await meanwhile(bridge)
+        bridge.gate.set()
+        with pytest.raises(OutOfMemory, match="no room for a kernel"):
+            await building
+        assert bridge.uploads < LAYERS and bridge.left == (0, 0)
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("end", ["a failed upload", "a cancelled load"])
+def test_what_is_being_compiled_is_waited_for_and_freed(end):
+    async def body():
+        bridge = Gated()
+        if end == "a failed upload":
+            bridge.upload_error = NetworkError("the network is gone")
+        building = await meanwhile(bridge, prepare=[{"x": (1, 64)}])
+        if end == "a cancelled load":
+            building.cancel()
+        await asyncio.sleep(0.01)
+        assert not building.done()
+        bridge.gate.set()
+        with pytest.raises((NetworkError, asyncio.CancelledError)):
+            await building
+        # What is prepared beside it is not begun any more.
+        assert bridge.compiled == 1 and bridge.left == (0, 0)
+
+    asyncio.run(body())
