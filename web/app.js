@@ -75,11 +75,11 @@ function fail(error, source, advice) {
   setState('error', code);
 }
 
-/** @param {string} name of the file that will be opened @returns {Promise<Connection>} */
-async function connect(name) {
+/** @param {string} name of the file that will be opened @param {string} [ahead] its address @returns {Promise<Connection>} */
+async function connect(name, ahead) {
   if (connection && !connection.gone) return connection;
   const packages = isProgram(name) ? [] : [...LANGUAGE_PACKAGES];
-  connection = new Connection({ packages, onProgress: (p) => stages.show(p) });
+  connection = new Connection({ packages, ahead, onProgress: (p) => stages.show(p) });
   await connection.ready;
   stages.show({ stage: 'device', loaded: 0, total: 0 });
   showDevice(await trustedDevice(connection));
@@ -120,7 +120,7 @@ async function openSource(source) {
   stages.reset();
   setState('loading');
   try {
-    const to = await connect(name);
+    const to = await connect(name, source.url);
     const opened = await load(source.files ?? source.file ?? source.url ?? '', { connection: to, device: deviceKind, signal, onWarning: warn, onProgress: (/** @type {any} */ p) => stages.show(p) });
     stages.finish();
     document.title = `${name} · webgpu_py`;

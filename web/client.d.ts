@@ -353,7 +353,8 @@ export class Session implements Opened {
 
 /** One worker; `load` and `build` make one unless they are given one. */
 export class Connection {
-  constructor(options?: ConnectionOptions & { packages?: string[] });
+  /** `ahead` is the address of a file that will be opened: it downloads while Python starts. */
+  constructor(options?: ConnectionOptions & { packages?: string[]; ahead?: string });
   readonly ready: Promise<{ pyodide: string; version: string }>;
   close(): void;
 }

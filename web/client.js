@@ -17,7 +17,7 @@ export async function load(source, options = {}) {
   const name = given.url ?? given.file?.name ?? 'files';
   const packages = isProgram(name) ? [] : [...LANGUAGE_PACKAGES];
   const args = { source: given, sha256: options.sha256, options: loadOptions(options) };
-  const open = (/** @type {any} */ more) => connected('open', args, packages, { ...options, ...more });
+  const open = (/** @type {any} */ more) => connected('open', args, packages, { ahead: given.url, ...options, ...more });
   const [connection, opened] = await open();
   return opened.kind === 'program' ? new Program(connection, opened, open) : new LanguageModel(connection, opened, open);
 }

@@ -1,7 +1,7 @@
 // The page's end of the line to one worker: request ids, progress, cancellation, and the certainty
 // that a call settles even when the worker does not live to answer it.
 import { attach, detach, happened } from './events.js';
-import { MESSAGES_VERSION, METHODS, START_ID, WebGPUPyError, messageToPage } from './protocol.js';
+import { MESSAGES_VERSION, METHODS, START_ID, WebGPUPyError, isFolder, messageToPage } from './protocol.js';
 
 /**
  * @typedef {import('./protocol.js').Progress} Progress
@@ -23,10 +23,11 @@ export class Connection {
   #watching = false;
 
   /**
-   * Starts a worker; `ready` resolves when Python is up.
-   * @param {{packages?: string[], onProgress?: (progress: Progress) => void, baseURL?: string | URL, pyodideURL?: string | URL}} [options]
+   * Starts a worker; `ready` resolves when Python is up. `ahead` is the address of a file that will be
+   * opened then: it downloads meanwhile.
+   * @param {{packages?: string[], onProgress?: (progress: Progress) => void, baseURL?: string | URL, pyodideURL?: string | URL, ahead?: string}} [options]
    */
-  constructor({ packages = [], onProgress, baseURL, pyodideURL } = {}) {
+  constructor({ packages = [], onProgress, baseURL, pyodideURL, ahead } = {}) {
     /** @type {Map<number, Pending>} */
     this.pending = new Map();
     this.lastId = START_ID;
@@ -43,7 +44,8 @@ export class Connection {
     this.worker = startWorker(baseURL);
     this.worker.onmessage = ({ data }) => this.#received(data);
     this.worker.onerror = (event) => this.#end(`it failed: ${event.message || 'its script could not be loaded'}`);
-    this.worker.postMessage({ kind: 'start', version: MESSAGES_VERSION, packages, lock: this.lock, pyodideURL: pyodideURL && new URL(pyodideURL, document.baseURI).href });
+    this.worker.postMessage({ kind: 'start', version: MESSAGES_VERSION, packages, lock: this.lock, pyodideURL: pyodideURL && absolute(pyodideURL) });
+    this.ahead = ahead && !isFolder(absolute(ahead)) ? new Ahead(startWorker(baseURL), absolute(ahead), (progress) => this.onProgress?.(progress)) : null;
     attach(this);
   }
 
@@ -63,6 +65,11 @@ export class Connection {
     const { signal, transfer = [] } = options;
     signal?.throwIfAborted();
     if (this.gone) throw this.gone;
+    if (method === 'open') {
+      await this.ahead?.stop();
+      signal?.throwIfAborted();
+      if (this.gone) throw this.gone;
+    }
     const id = ++this.lastId;
     const cancel = () => this.worker.postMessage({ kind: 'cancel', id });
     signal?.addEventListener('abort', cancel);
@@ -112,11 +119,38 @@ export class Connection {
       ? new WebGPUPyError(code, why)
       : new WebGPUPyError('DeviceLost', `The worker that runs the model is gone: ${why}. Load the model again.`);
     this.worker.terminate();
+    this.ahead?.worker.terminate();
     detach(this);
     this.#rejectReady(this.gone);
     for (const call of this.pending.values()) call.reject(this.gone);
   }
 }
+
+/** A file on its way into the browser's cache, in a worker of its own: Python's start holds up the thread it is on. */
+class Ahead {
+  /** @param {Worker} worker @param {string} url @param {(progress: Progress) => void} onProgress */
+  constructor(worker, url, onProgress) {
+    this.worker = worker;
+    this.ended = new Promise((resolve) => {
+      worker.onmessage = ({ data }) => {
+        if (data.kind === 'progress') onProgress(data.progress);
+        else if (data.kind === 'happened') happened(data.record);
+        else resolve(null);
+      };
+      worker.onerror = resolve;
+    });
+    worker.postMessage({ kind: 'fetch', id: 1, url });
+  }
+
+  /** Ends it where it is, so that another worker can go on from there. */
+  async stop() {
+    this.worker.postMessage({ kind: 'cancel', id: 1 });
+    await this.ended;
+    this.worker.terminate();
+  }
+}
+
+const absolute = (/** @type {string | URL} */ url) => new URL(url, document.baseURI).href;
 
 /** @param {string | URL} [baseURL] folder of worker.js @returns {Worker} */
 function startWorker(baseURL) {

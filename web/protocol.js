@@ -32,6 +32,7 @@ export const METHODS = Object.freeze([
  *
  * @typedef {{kind: 'start', version: number, packages: string[], lock?: string, pyodideURL?: string}
  *   | {kind: 'call', id: number, method: string, args: any}
+ *   | {kind: 'fetch', id: number, url: string}
  *   | {kind: 'cancel', id: number}
  *   | {kind: 'listen', level: string | null}} ToWorker
  *
@@ -70,6 +71,7 @@ const isId = (/** @type {any} */ id) => Number.isSafeInteger(id) && id >= 1;
 const TO_WORKER = {
   start: (m) => Number.isInteger(m.version) && isStrings(m.packages) && (m.pyodideURL === undefined || typeof m.pyodideURL === 'string'),
   call: (m) => isId(m.id) && METHODS.includes(m.method),
+  fetch: (m) => isId(m.id) && typeof m.url === 'string',
   cancel: (m) => isId(m.id),
   listen: (m) => m.level === null || LEVELS.includes(m.level),
 };

@@ -1,5 +1,7 @@
 // The page's worker: Pyodide, the package and the GPU device live here. It does what protocol.js
 // lists and nothing else; Python is reached through one service object, with JSON and buffers.
+import { fetchAhead } from './js/download.js';
+import { hearEvents } from './js/events.js';
 import { transferable } from './lib/arrays.js';
 import { MESSAGES_VERSION, START_ID, WebGPUPyError, errorRecord, messageToWorker } from './protocol.js';
 import { startError, startService } from './service.js';
@@ -38,6 +40,7 @@ const take = {
     wanted = level;
     started?.then(tellWanted, () => {});
   },
+  fetch: bring,
   cancel: ({ id }) => running.get(id)?.abort(new WebGPUPyError('Cancelled', 'The caller asked to stop.')),
 };
 
@@ -79,6 +82,15 @@ async function call({ id, method, args }) {
   } finally {
     running.delete(id);
   }
+}
+
+/** Brings a file into the cache until that is cancelled. A worker that does this starts no Python. */
+async function bring({ id, url }) {
+  const { signal } = setUp(id);
+  hearEvents((event, level, facts) => post({ kind: 'happened', record: { event, level, facts: JSON.parse(facts), time: Date.now() } }));
+  await fetchAhead(url, { signal, onProgress: (progress) => post({ kind: 'progress', id, progress: { stage: 'download', unit: 'bytes', ...progress } }) });
+  running.delete(id);
+  post({ kind: 'result', id, value: null });
 }
 
 function setUp(id) {

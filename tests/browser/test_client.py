@@ -177,7 +177,8 @@ def test_every_message_survives_the_structured_clone(scripted):
         const array = {dtype: 'int32', shape: [2], data: new Int32Array(2)};
         const toWorker = [{kind: 'start', version: 1, packages: ['a'], lock: 'l'},
           ...p.METHODS.map((method) => ({kind: 'call', id: 1, method, args: {inputs: [array]}})),
-          {kind: 'cancel', id: 1}, {kind: 'listen', level: 'info'}, {kind: 'listen', level: null}];
+          {kind: 'fetch', id: 1, url: 'x'}, {kind: 'cancel', id: 1},
+          {kind: 'listen', level: 'info'}, {kind: 'listen', level: null}];
         const toPage = [{kind: 'ready', info: {}}, {kind: 'failed', error},
           {kind: 'progress', id: 0, progress}, {kind: 'warning', id: 1, message: 'x'},
           {kind: 'event', id: 1, event: {text: 'x'}},

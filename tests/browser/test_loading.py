@@ -81,6 +81,39 @@ def test_the_second_load_needs_no_network_and_what_is_kept_can_be_removed(app, s
     assert (kept["complete"], kept["nbytes"]) == (True, len(data)) and found["left"] == 0
 
 
+def test_a_file_downloads_while_python_starts(app, site):
+    data = model(site, "ahead.gguf", seed=4)
+    body = """
+    const stages = [], url = 'tiny/ahead.gguf';
+    const onProgress = ({stage, loaded, total}) => stages.push([stage, loaded, total]);
+    const early = new client.Connection({packages: argument, ahead: url, onProgress});
+    // Only the worker that starts no Python can have brought it by then.
+    while (!(await client.cached()).some((one) => one.url.endsWith(url) && one.complete)) {
+      await new Promise((wake) => setTimeout(wake, 10));
+    }
+    const onWarning = (text) => stages.push([text]);
+    const llm = await client.load(url, {connection: early, onWarning});
+    const answer = await greedy(llm, 'Hello').text();
+    early.close();
+    await client.forget(url);
+    return {stages, answer};"""
+    site.log.clear()
+    found = run(app, body, ["tiktoken", "jinja2"])
+    assert len(asked(site, "ahead.gguf")) == 1 and found["answer"]
+    assert ["download", len(data), len(data)] in found["stages"]
+    assert [s for s in found["stages"] if len(s) == 1] == []
+
+
+def test_a_failure_ahead_is_told_by_the_load(app, site):
+    body = """
+    const early = new client.Connection({packages: argument, ahead: 'tiny/none.gguf'});
+    const error = await client.load('tiny/none.gguf', {connection: early}).catch((e) => e);
+    early.close();
+    return [error.code, error.message];"""
+    code, message = run(app, body, ["tiktoken", "jinja2"])
+    assert code == "NetworkError" and "404" in message
+
+
 def test_no_page_here_is_isolated(app):
     """What COOP and COEP headers would make of it, and no download or answer here needs."""
     assert run(app, "return crossOriginIsolated") is False

@@ -23,10 +23,12 @@ const unfinished = new Map();
  * Options: `signal` ends everything with its reason; `onProgress({loaded, total})` hears of bytes
  * that are here; `onWarning(text)` hears, once, that the file can't be kept.
  *
+ * With `resumable` it is refused where another could not go on from what has arrived.
+ *
  * `restart` is true once the file's version changed while it was read: opening it again works.
  */
 export async function cachedSource(url, options = {}) {
-  const {signal, onProgress = () => {}, onWarning = console.warn, chunkNbytes, retryMs = RETRY_MS} = options;
+  const {signal, onProgress = () => {}, onWarning = console.warn, chunkNbytes, retryMs = RETRY_MS, resumable = false} = options;
   signal?.throwIfAborted();
   const address = addressOf(url);
   const warn = (message) => {
@@ -36,7 +38,7 @@ export async function cachedSource(url, options = {}) {
   // Whoever waits for a download of this very worker must not wait for a reader that has stopped reading.
   unfinished.get(address)?.fetchAll();
   const entry = await Entry.open(address, {signal, warn, chunkNbytes});
-  const download = new Download(address, entry, {signal, onProgress, retryMs});
+  const download = new Download(address, entry, {signal, onProgress, retryMs, resumable});
   try {
     if (entry.complete) download.tellStart();
     else {
@@ -45,7 +47,7 @@ export async function cachedSource(url, options = {}) {
     }
   } catch (error) {
     const {aborted} = download.signal;
-    download.close();
+    await download.close();
     if (!aborted) tell('download.failed', {url: download.told, code: error.code ?? error.name}, 'warning');
     throw signal?.aborted ? signal.reason : error;
   }
@@ -65,9 +67,25 @@ export async function cachedSource(url, options = {}) {
   };
 }
 
+/**
+ * Bring an address into the cache until `signal` ends it, as far as whoever opens it then can go on.
+ * What fails here fails there again, and is said there.
+ */
+export async function fetchAhead(url, {signal, ...options}) {
+  const stopping = new AbortController();
+  signal.addEventListener('abort', () => stopping.abort());
+  const ended = new Promise((resolve) => stopping.signal.addEventListener('abort', resolve));
+  // It warns where another page is downloading this file, or where there is no room for it.
+  const onWarning = () => stopping.abort();
+  const source = await cachedSource(url, {...options, signal: stopping.signal, onWarning, resumable: true}).catch(() => null);
+  source?.fetchAll();
+  if (source) await ended;
+  await source?.close();
+}
+
 class Download {
-  constructor(url, entry, {signal, onProgress, retryMs}) {
-    Object.assign(this, {url, entry, onProgress, retryMs});
+  constructor(url, entry, {signal, onProgress, retryMs, resumable}) {
+    Object.assign(this, {url, entry, onProgress, retryMs, resumable});
     this.stopping = new AbortController();
     this.signal = signal ? AbortSignal.any([signal, this.stopping.signal]) : this.stopping.signal;
     this.signal.addEventListener('abort', () => this.#fail(this.signal.reason));
@@ -91,6 +109,7 @@ class Download {
   /** First contact: the server's facts decide whether what is kept goes on, and how. */
   async open() {
     const {entry} = this;
+    if (this.resumable && !entry.store.persistent) throw new WebGPUPyError('NetworkError', `${this.url}: this browser keeps no files.`);
     for (;;) {
       const size = entry.chunkNbytes;
       let first = 0;
@@ -108,7 +127,9 @@ class Download {
         this.#run(first, first + 1, answer);
         return;
       }
-      return await this.#openStream(answer);
+      if (!this.resumable) return await this.#openStream(answer);
+      this.#leave(answer);
+      throw new WebGPUPyError('NetworkError', `${this.url}: its server sends no ranges of a version it names.`);
     }
   }
 
@@ -315,8 +336,9 @@ class Download {
     await gone;
   }
 
-  /** Ends what is under way; what has arrived is kept for the next time. */
+  /** Ends what is under way, and is done when another may go on; what has arrived is kept. */
   close() {
     this.#fail(new WebGPUPyError('Cancelled', `${this.url} was closed.`));
+    return this.entry.leave();
   }
 }
