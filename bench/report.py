@@ -32,8 +32,8 @@ it, as in a model. *Share of the limit* is the least time that the bytes and ope
 could take, by a plain copy kernel and by chained multiply-adds measured at the start of the same
 page, over the time taken.
 
-`load` lasts until a model can be asked, `load_and_answer` until the first token of a first prompt
-is there, with all that is compiled on the way: some compile at the load, others at the first answer.
+`load` lasts until a model can be asked, `load_and_answer` until the first token of a first prompt,
+with all that is compiled on the way: some compile at the load, others at the first answer.
 
 Figures of a software adapter rank programs on that machine; they say nothing about a GPU.
 """
