@@ -82,7 +82,13 @@ async function connect(name, ahead) {
   connection = new Connection({ packages, ahead, onProgress: (p) => stages.show(p) });
   await connection.ready;
   stages.show({ stage: 'device', loaded: 0, total: 0 });
-  showDevice(await trustedDevice(connection));
+  try {
+    showDevice(await trustedDevice(connection));
+  } catch (error) {
+    // Nothing will be opened: what downloads for it ends, too.
+    connection.close();
+    throw error;
+  }
   return connection;
 }
 

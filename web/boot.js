@@ -138,7 +138,7 @@ class Meter {
       this.total += Number(response.headers.get('Content-Length')) || 0;
     }
     this.follow(file, response.clone().body.getReader());
-    // As it came: of a response that a script made, no browser keeps the compiled code for the next visit.
+    // As it came: of a response that a script made, Chromium (156) keeps no compiled code for the next visit.
     return response;
   }
 

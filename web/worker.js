@@ -87,6 +87,7 @@ async function call({ id, method, args }) {
 /** Brings a file into the cache until that is cancelled. A worker that does this starts no Python. */
 async function bring({ id, url }) {
   const { signal } = setUp(id);
+  // A few records a download: the page drops those that nobody listens to.
   hearEvents((event, level, facts) => post({ kind: 'happened', record: { event, level, facts: JSON.parse(facts), time: Date.now() } }));
   await fetchAhead(url, { signal, onProgress: (progress) => post({ kind: 'progress', id, progress: { stage: 'download', unit: 'bytes', ...progress } }) });
   running.delete(id);

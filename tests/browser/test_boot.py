@@ -75,7 +75,7 @@ def test_wheel_by_url_under_strict_csp_with_its_assets(boot):
     )
     text = answer.pop("value")
     assert text.startswith("[42, True, ") and "PROTOCOL_VERSION" in text
-    # A browser keeps compiled code only of a response with an address.
+    # Chromium keeps compiled code only of a response that has an address.
     compiled = ["/pyodide/pyodide.asm.wasm"]
     assert answer == {"violations": [], "compiled": compiled, "restored": True}
 
