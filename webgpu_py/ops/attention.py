@@ -22,8 +22,9 @@ Route = Literal["tile", "split"]
 
 TILE_WIDTH, TILE_ROWS, TILE_DIM, TILE_STORAGE = 128, 32, 256, 16384
 TALL_DIM, TALL_STORAGE = 128, 24576
-TILE_GROUPS, TILE_SPLITS = 400, 8
-"""Workgroups that keep a large GPU busy, and the most stretches of the keys to get them."""
+TILE_GROUPS, TILE_SPLITS = 1200, 8
+"""Workgroups that keep a large GPU busy to the end, when the longest are still at it, and the most
+stretches of the keys to get them (H200)."""
 SPLIT_WIDTH, SPLIT_ROWS, SPLIT_KEYS = 64, 8, 64
 MERGE_WIDTH = 256
 QUAD, QUAD_ROWS = 4, 4
