@@ -138,11 +138,15 @@ CASES = [
     live_rope_case(False, 10, 6),
     live_rope_case(True, 12, 8),
     live_rope_case(False, 20, 16),
+    live_rope_case(True, 12, 4),
+    live_rope_case(True, 20, 12),
     pairs_case((1,), 5, 8, 2, 64),
     pairs_case((1,), 1, 32, 8, 64),
     pairs_case((2,), 3, 2, 1, 6),
     pairs_case((), 2, 1, 1, 2),
     pairs_case((2, 2), 2, 3, 1, 4),
+    pairs_case((1,), 3, 3, 2, 4),
+    pairs_case((2,), 5, 3, 2, 12),
     pairs_case((1,), 5, 8, 2, 64, {"max_compute_workgroups_per_dimension": 8}),
     *(
         pairs_case((1,), 3, 3, 1, d, {"max_compute_invocations_per_workgroup": w})

@@ -72,16 +72,21 @@ def _dispatch_both(call: Call, out: Lowering, arrangement: int, rotary: int, sta
 def _dispatch(
     out: Lowering, bind: dict[str, Operand], params: dict[str, int], arrangement: int
 ) -> None:
-    dim, rotary = params["dim"], params["rotary"]
-    if out.software and dim % 4 == 0 and rotary % 8 == 0:
-        kernel, width = "rope_vec4", out.width(16)
-        items = params["count"] * (dim // 4 - rotary // 8)
-    else:
-        kernel, width = "rope", out.width(64)
-        heads = params["count"] * (params["q_heads"] + params["k_heads"])
-        items = heads * (dim - rotary // 2)
+    kernel, width, items = _kernel(out, params, arrangement)
     constants = {"arrangement": arrangement, "wg_size": width}
     out.dispatch(kernel, bind, params, ceil_div(items, width), constants)
+
+
+def _kernel(out: Lowering, params: dict[str, int], arrangement: int) -> tuple[str, int, int]:
+    """The kernel, its workgroups' width, and invocations."""
+    dim, rotary = params["dim"], params["rotary"]
+    heads = params["count"] * (params["q_heads"] + params["k_heads"])
+    unit = 8 if arrangement in (HALVES, LIVE_HALVES) else 4
+    if dim % 4 or rotary % (8 if out.software else unit):
+        return "rope", out.width(64), heads * (dim - rotary // 2)
+    if out.software:
+        return "rope_vec4", out.width(16), params["count"] * (dim // 4 - rotary // 8)
+    return "rope_heads", out.width(128), heads * (rotary // unit + (dim - rotary) // 4)
 
 
 @operator("et_vk.apply_rotary_emb.default(q, k, cos, sin) -> [q_out, k_out]")
