@@ -1,6 +1,7 @@
 //! lib: grid, fault, packed
-// Rows of a packed weight by index, four elements an invocation: rows and groups are whole fours.
-// The grid is (columns, indices folded over y and z).
+// Rows of a packed weight by index: `lanes` invocations a row, each of which takes four vec4 a
+// quarter of the row apart, so that enough is on its way, or with `turns` as many as there are. Rows
+// and groups are whole fours.
 
 struct Params {
     count: u32,
@@ -13,7 +14,11 @@ struct Params {
     scale_step: u32,
     scale_base: u32,
     node: u32,
+    lanes: u32,
 }
+
+override turns: bool = false;
+override quarters: bool = false; // rows are whole fours of vec4
 
 @group(0) @binding(0) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
@@ -38,9 +43,35 @@ fn four(row: u32, k: u32) -> vec4<f32> {
     return quad(vec4<u32>(code_word(at), code_word(at + 1u), 0u, 0u), 0u);
 }
 
+// Vec4 i of a row, or its last.
+fn value(row: u32, i: u32) -> vec4<f32> {
+    let k = 4u * select(min(i, params.fours - 1u), i, quarters);
+    let s = scale_of(row, k);
+    return four(row, k) * place() * s.x + s.y;
+}
+
+fn put(at: u32, i: u32, v: vec4<f32>) {
+    if (quarters || i < params.fours) {
+        y[at * params.fours + i] = v;
+    }
+}
+
+fn take_four(at: u32, row: u32, i: u32, quarter: u32) {
+    let a = value(row, i);
+    let b = value(row, i + quarter);
+    let c = value(row, i + 2u * quarter);
+    let d = value(row, i + 3u * quarter);
+    put(at, i, a);
+    put(at, i + quarter, b);
+    put(at, i + 2u * quarter, c);
+    put(at, i + 3u * quarter, d);
+}
+
 @compute @workgroup_size(wg_size)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    let at = id.y + id.z * groups.y;
+    let invocation = linear_index(id, groups);
+    let at = invocation / params.lanes;
+    let lane = invocation % params.lanes;
     if (at >= params.count) {
         return;
     }
@@ -51,15 +82,17 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if (row >= params.here && (known || params.first > 0u)) {
         return;
     }
-    if (!known && id.x == 0u) {
-        raise_fault(params.node, at, index);
-    }
-    for (var i = id.x; i < params.fours; i += groups.x * wg_size) {
-        var v = vec4<f32>(0.0);
-        if (known) {
-            let s = scale_of(row, 4u * i);
-            v = four(row, 4u * i) * place() * s.x + s.y;
+    if (!known) {
+        if (lane == 0u) {
+            raise_fault(params.node, at, index);
         }
-        y[at * params.fours + i] = v;
+        return;
+    }
+    let quarter = (params.fours + 3u) / 4u;
+    take_four(at, row, lane, quarter);
+    if (turns) {
+        for (var i = lane + params.lanes; i < quarter; i += params.lanes) {
+            take_four(at, row, i, quarter);
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from ..errors import IndexOutOfRange
@@ -46,27 +48,44 @@ def lower_embedding(out: Lowering, weight: PackedMatrix, indices: TensorRef, y: 
         and weight.row_bytes % 2 == 0
         and (weight.scale_kind == "none" or weight.span % 4 == 0)
     )
-    kernel, unit = ("packed_embedding", "fours") if fours else ("packed_embedding_any", "width")
-    columns = weight.k // 4 if fours else weight.k
-    width = out.width(min(64, 1 << (columns - 1).bit_length()))
-    across = min(ceil_div(columns, width), limits.max_compute_workgroups_per_dimension)
-    if out.software:
-        # An invocation costs more than another turn of its loop: 64 a workgroup, of 4 turns each,
-        # take 1.7 times as long (SwiftShader, rows of 576).
-        width, across = out.width(4), 1
-    grid = (across, *limits.fold(indices.numel, kernel))
+    kernel = "packed_embedding" if fours else "packed_embedding_any"
+    params, grid, constants = (_in_fours if fours else _in_elements)(out, weight, indices.numel)
     for part in weight.parts(limits.max_storage_buffer_binding_size):
         out.dispatch(
             kernel,
             {"indices": indices, "codes": part.codes, "scales": part.scales, "y": y},
             {
                 "count": indices.numel,
-                unit: columns,
                 "rows": weight.n,
                 "first": part.first,
                 "here": part.count,
+                **params,
                 **part.params(weight),
             },
             grid,
-            {**weight.constants(), "wg_size": width},
+            {**weight.constants(), **constants},
         )
+
+
+_Layout: TypeAlias = tuple[dict[str, int], int | tuple[int, int, int], dict[str, float]]
+"""Params, grid and constants that are a kernel's own."""
+
+
+def _in_fours(out: Lowering, weight: PackedMatrix, count: int) -> _Layout:
+    fours = weight.k // 4
+    # An invocation costs an adapter on the CPU more than another turn of its loop: 64 a workgroup,
+    # of 4 turns each, take 1.7 times as long (SwiftShader, rows of 576).
+    lanes, width = (4, 4) if out.software else (ceil_div(fours, 4), 128)
+    lanes, width = min(lanes, ceil_div(fours, 4)), out.width(width)
+    turns = 4 * lanes < fours
+    constants: dict[str, float] = {"wg_size": width, "turns": turns, "quarters": fours % 4 == 0}
+    return {"fours": fours, "lanes": lanes}, ceil_div(count * lanes, width), constants
+
+
+def _in_elements(out: Lowering, weight: PackedMatrix, count: int) -> _Layout:
+    limits = out.limits
+    width = out.width(4 if out.software else min(64, 1 << (weight.k - 1).bit_length()))
+    most = 1 if out.software else limits.max_compute_workgroups_per_dimension
+    across = min(ceil_div(weight.k, width), most)
+    grid = (across, *limits.fold(count, "packed_embedding_any"))
+    return {"width": weight.k}, grid, {"wg_size": width}
