@@ -56,10 +56,11 @@ def copy_box(
     dst = sum(o * s for o, s in zip(box.start, strides, strict=True))
     axes = merge_axes(box.size, box.src, strides)
     moves = {"moves": box.live is not None}
-    move = {"live_word": box.live or 0, "live_step": box.live_step & _WRAP}
+    live_step = 0 if box.live is None else box.live_step
+    move = {"live_word": box.live or 0}
     width = out.width(256)
     for unit in (4, 1) if itemsize(dtype) == 4 else (16, 4):
-        steps = [box.base, dst, box.live_step]
+        steps = [box.base, dst, live_step]
         if _divides(axes, steps, unit):
             break
     else:
@@ -79,7 +80,7 @@ def copy_box(
             "src": (box.base // unit) & _WRAP,
             "dst": dst // unit,
             **move,
-            "live_step": (box.live_step // unit) & _WRAP,
+            "live_step": (live_step // unit) & _WRAP,
             "axes": pack_axes(call, axes),
         },
         ceil_div(count, width),
