@@ -54,7 +54,7 @@ TRIALS = (
         "matrices",
         MATRICES,
         INT8_FEATURES,
-        ((16, 8192, 512), (33, 8192, 256), (65, 4096, 512)),
+        ((16, 8192, 512), (33, 8192, 512), (65, 4096, 1024)),
         2e-3,
     ),
     Trial("integer_dots", INTEGER_DOT, DOT_FEATURES, ((3, 520, 512), (1, 64, 8192)), TOLERANCE),

@@ -3,18 +3,20 @@ enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
 // Packed linear for many rows by subgroup matrices, which are a GPU's tensor cores: float16
-// factors, float32 sums. x is what half_rows made of it. Tiles of 256 columns by 128 or 64 rows; 16
+// factors, float32 sums. x is what half_rows made of it. Tiles of 128 columns by 128 or 64 rows; 8
 // subgroups of 32 hold 64 columns of a quarter of the rows each. As in packed_gemm, weights are
 // dequantized once a tile, the next tile's words are on their way meanwhile, and `splits`
 // workgroups share the k of a tile. With a gate, a subgroup's columns are 32 gates and what they
 // gate.
+// Of workgroups this small two run side by side, one computing while the other waits: with 256
+// columns and 512 invocations, which fill a processor, it took 3 to 25 % more time (H200).
 // Workgroup memory is vec4<u32>, 8 halves each: written half by half it took 40 % more time (H200).
 // The order of k within 8 is half_rows's, the same for both factors.
 
 override tall: bool = true; // 128 rows a tile, else 64
 
 const DEPTH = 32u;
-const COLUMNS = 256u;
+const COLUMNS = 128u;
 const SPAN = 64u; // columns of a subgroup
 // vec4 from row to row of a tile: one more than a row has, to spread rows over the memory banks.
 const STRIDE = 5u;
@@ -29,19 +31,28 @@ alias Sums = subgroup_matrix_result<f32, 16, 16>;
 @group(0) @binding(6) var<storage, read> row_scales: array<f32>;
 
 // Both tiles, and at the end two fragments of every subgroup.
-var<workgroup> tile: array<vec4<u32>, 2048>;
+var<workgroup> tile: array<vec4<u32>, 1280>;
 
 struct Ahead {
     x: vec4<u32>,
+    low_x: vec4<u32>, // 64 rows further down
     w: array<vec4<u32>, 4>,
+}
+
+fn fetch_x(row: u32, k: u32) -> vec4<u32> {
+    if (row < params.m && k < params.k) {
+        return x[(row * params.k + k) / 8u];
+    }
+    return vec4<u32>(0u);
 }
 
 fn fetch(thread: u32, first_row: u32, w_row: u32, k0: u32) -> Ahead {
     var next: Ahead;
     let row = first_row + thread / 4u;
     let k = k0 + 8u * (thread % 4u);
-    if ((tall || thread < 256u) && row < params.m && k < params.k) {
-        next.x = x[(row * params.k + k) / 8u];
+    next.x = fetch_x(row, k);
+    if (tall) {
+        next.low_x = fetch_x(row + 64u, k);
     }
     next.w = fetch_words(thread, w_row, k0);
     return next;
@@ -129,7 +140,7 @@ fn put_both(row: u32, col: u32, split: u32, subgroup: u32, lane: u32, left: Sums
     workgroupBarrier();
 }
 
-@compute @workgroup_size(512)
+@compute @workgroup_size(256)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -151,8 +162,8 @@ fn main(
     let begin = split * stretch;
     let end = min(begin + stretch, params.k);
     let w_row = tile_row(first_col, thread / 2u);
-    let my_row = subgroup / 4u * (edge / 4u);
-    let my_span = subgroup % 4u;
+    let my_row = subgroup / 2u * (edge / 4u);
+    let my_span = subgroup % 2u;
     var a0: Sums;
     var a1: Sums;
     var a2: Sums;
@@ -163,8 +174,9 @@ fn main(
     var b3: Sums;
     var next = fetch(thread, first_row, w_row, begin);
     for (var k0 = begin; k0 < end; k0 += DEPTH) {
-        if (tall || thread < 256u) {
-            tile[thread / 4u * STRIDE + thread % 4u] = next.x;
+        tile[thread / 4u * STRIDE + thread % 4u] = next.x;
+        if (tall) {
+            tile[(64u + thread / 4u) * STRIDE + thread % 4u] = next.low_x;
         }
         store_w(thread, next.w, w_row, k0);
         workgroupBarrier();

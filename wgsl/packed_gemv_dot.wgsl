@@ -14,6 +14,7 @@ override lanes: u32 = 64u; // a power of two from 4 to wg_size
 override slots: u32 = 64u; // chunks of x at a time, a multiple of lanes
 override subgroup: u32 = 4u; // invocations that are surely neighbours in a subgroup: 4 to 32
 override has_norm: bool = false;
+override beside: bool = false; // scales of a set are one vec4
 override items: u32 = chunk / 8u;
 // One more than a chunk has, so that neighbours read from different banks.
 override pitch: u32 = items + 1u;
@@ -126,11 +127,21 @@ fn fetch(rows: vec4<u32>, i: u32) -> Codes {
     var found: Codes;
     found.a = code_chunk(rows.x, k);
     found.b = code_chunk(rows.y, k);
-    found.a_scale = scale_of(rows.x, k);
-    found.b_scale = scale_of(rows.y, k);
     if (columns == 4u) {
         found.c = code_chunk(rows.z, k);
         found.d = code_chunk(rows.w, k);
+    }
+    if (beside && columns == 4u && gate == 0u) {
+        let scales = scales_of_four(rows.x, k);
+        found.a_scale = vec2<f32>(scales.x, 0.0);
+        found.b_scale = vec2<f32>(scales.y, 0.0);
+        found.c_scale = vec2<f32>(scales.z, 0.0);
+        found.d_scale = vec2<f32>(scales.w, 0.0);
+        return found;
+    }
+    found.a_scale = scale_of(rows.x, k);
+    found.b_scale = scale_of(rows.y, k);
+    if (columns == 4u) {
         found.c_scale = scale_of(rows.z, k);
         found.d_scale = scale_of(rows.w, k);
     }

@@ -77,11 +77,14 @@ def test_choice_on_the_cpu_of_what_blocks_cannot_do():
         (matrix(n=2048), 128, {}, "packed_gemm_matrix"),
         (matrix(n=2048, k=64), 127, {}, "packed_gemm"),
         (matrix(n=1 << 17), 17, {}, "packed_gemm_matrix"),
+        (matrix(n=512), 128, {}, "packed_gemm_int8"),
+        (matrix(n=512), 129, {}, "packed_gemm_matrix"),
         (matrix(n=1 << 17, k=64), 16, {}, "packed_gemm_int8"),
         (matrix(n=1 << 18), 4, {}, "packed_gemv"),
         (matrix(n=2048, k=36), 128, {}, "packed_any"),
-        (matrix(n=2048), 128, {"max_compute_workgroup_storage_size": 32767}, "packed_gemm_int8"),
-        (matrix(n=2048), 128, {"max_compute_invocations_per_workgroup": 256}, "packed_gemm_int8"),
+        (matrix(n=2048), 128, {"max_compute_workgroup_storage_size": 20480}, "packed_gemm_matrix"),
+        (matrix(n=2048), 128, {"max_compute_workgroup_storage_size": 20479}, "packed_gemm"),
+        (matrix(n=2048), 128, {"max_compute_invocations_per_workgroup": 255}, "packed_gemm"),
         (matrix(n=2048), 128, {"max_compute_workgroup_storage_size": 16384}, "packed_gemm"),
         (matrix(n=2048, group=24), 16, {}, "packed_gemm"),
         (matrix(n=2048, codes="f16", row_bytes=4096), 16, {}, "packed_gemm"),
@@ -115,7 +118,8 @@ def test_choice_of_tiles_of_int8(weight, m, rows, splits):
     ("weight", "m", "limits", "lanes", "turns"),
     [
         (matrix(2048, 8192), 1, {}, 64, 1),
-        (matrix(8192, 2048), 1, {}, 256, 1),
+        (matrix(8192, 2048), 1, {}, 64, 4),
+        (matrix(8192, 1023), 1, {}, 256, 1),
         (matrix(2048, 128256), 1, {}, 32, 2),
         (matrix(576, 576), 4, {}, 32, 1),
         (matrix(32, 8), 1, {}, 4, 1),
@@ -132,6 +136,24 @@ def test_choice_of_integer_dot_products(weight, m, limits, lanes, turns):
     for feature in DOT_FEATURES:
         without = choose(weight, m, LARGE.capped(limits), False, DOT_FEATURES - {feature})
         assert without.kernel == "packed_gemv"
+
+
+@pytest.mark.parametrize(
+    ("weight", "m", "rows", "splits"),
+    [
+        (matrix(2048, 8192), 64, 64, 4),
+        (matrix(2048, 8192), 65, 128, 4),
+        (matrix(2048, 2048), 128, 128, 8),
+        (matrix(8192, 2048), 512, 128, 4),
+        (matrix(576, 49152), 128, 128, 1),
+        (matrix(576, 1536), 512, 64, 1),
+        (matrix(1536, 576), 1024, 128, 6),
+    ],
+)
+def test_choice_of_tiles_of_float16(weight, m, rows, splits):
+    route = choose(weight, m, LARGE, False, MATRIX_FEATURES)
+    assert (route.kernel, route.rows, route.splits) == ("packed_gemm_matrix", rows, splits)
+    assert route.constants["tall"] == (rows == 128)
 
 
 def test_int8_sums_are_exact_as_long_as_k_is():

@@ -87,6 +87,11 @@ class PackedMatrix:
         whole = self.k % self.chunk == 0 and self.row_bytes % 16 == 0
         return whole and (self.scale_kind == "none" or self.span % unit == 0)
 
+    @property
+    def scales_beside(self) -> bool:
+        """Whether the scales of four neighbouring rows are one vec4."""
+        return self.scale_kind == "f32" and self.scale_row == 1 and self.scale_step % 4 == 0
+
     def constants(self) -> dict[str, float]:
         """Override constants of `wgsl/lib/packed.wgsl`."""
         return {

@@ -9,6 +9,9 @@ from ..graph.dims import ceil_div
 from ..graph.limits import Limits
 from .packed import PackedMatrix
 
+OF_WEIGHT = ("chunk", "per_word", "beside")
+"""Constants that a weight leaves no choice in."""
+
 QUAD = 4
 ROW_COLUMNS = 4
 BLOCK_ROWS, BLOCK_COLUMNS = 8, 8
@@ -32,8 +35,8 @@ REDUCE_NBYTES = 64
 
 INTEGER_DOT = "packed_4x8_integer_dot_product"
 DOT_FEATURES = frozenset({"subgroups", INTEGER_DOT})
-DOT_MANY = 16384
-"""Columns from which on few lanes a column take less time (H200)."""
+DOT_SOME, DOT_MANY = 1024, 16384
+"""Columns from which on 64 lanes a column take less time than 256, and 32 than 64 (H200)."""
 DOT_LARGE = 1 << 24
 """Elements of a weight from which on sets of 4 columns take less time than sets of 2 (H200)."""
 DOT_STORAGE = 8
@@ -47,11 +50,11 @@ INT8_LONGEST = 1 << 16
 """Two products of int8 for each of so many elements fit an int32."""
 INT8_GROUPS = 132
 """Workgroups of packed_gemm_int8 that keep a large GPU busy."""
-MATRIX_STORAGE = 32768
-MATRIX_THREADS = 512
-MATRIX_COLUMNS = 256
-MATRIX_GROUPS = 128
-"""Workgroups that keep a large GPU busy: they are four times as wide as packed_gemm's."""
+MATRIX_STORAGE = 20480
+MATRIX_THREADS, MATRIX_COLUMNS = 256, 128
+MATRIX_GROUPS, MATRIX_LEAST, MATRIX_SPLITS = 264, 120, 8
+"""Workgroups that keep a large GPU busy, fewer than which tiles are halved; shares of a tile's k
+that are worth joining (H200)."""
 GEMM_THREADS = 128
 TILE_STORAGE = 16384
 LARGE_STORAGE, LARGE_K, LARGE_GROUPS = 24576, 1024, 240
@@ -78,7 +81,7 @@ class Route:
     @property
     def name(self) -> str:
         """What tells it from other routes of a layer."""
-        own = {k: v for k, v in self.constants.items() if k not in ("chunk", "per_word")}
+        own = {k: v for k, v in self.constants.items() if k not in OF_WEIGHT}
         text = " ".join(f"{k}={int(v)}" for k, v in {**own, "splits": self.splits}.items())
         return f"{self.kernel} {text}"
 
@@ -124,21 +127,24 @@ def has_dots(weight: PackedMatrix, features: frozenset[str]) -> bool:
 
 def gemv_dot(weight: PackedMatrix, m: int, limits: Limits, wanted: int = 256) -> Route:
     """packed_gemv_dot; at most `wanted` lanes a set of columns."""
-    # Measured on an H200: a lane for each chunk of a row, but fewer where columns abound.
+    # Measured on an H200: 64 lanes, fewer where columns abound and more where there are few.
     chunks = weight.k // weight.chunk
     row = 1 << (chunks - 1).bit_length()
-    if m * weight.n >= DOT_MANY:
+    many = m * weight.n >= DOT_MANY
+    if many:
         wanted = min(wanted, 32)
+    elif m * weight.n >= DOT_SOME:
+        wanted = min(wanted, 64)
     slot = 3 * weight.chunk + 40
     room = limits.max_compute_workgroup_storage_size - REDUCE_NBYTES
     lanes = max(4, min(limits.workgroup_width(wanted), row))
     while lanes * slot + DOT_STORAGE * limits.workgroup_width(8 * lanes) > room:
         lanes //= 2
-    width = limits.workgroup_width(lanes * (4 if lanes == row else 8))
+    width = limits.workgroup_width(lanes * (8 if many and lanes < row else 4))
     turns = min(ceil_div(chunks, lanes), (room - DOT_STORAGE * width) // (lanes * slot))
     columns = 4 if weight.n * weight.k >= DOT_LARGE else 2
     constants = {"chunk": weight.chunk, "lanes": lanes, "slots": lanes * turns}
-    constants |= {"columns": columns, "wg_size": width}
+    constants |= {"columns": columns, "wg_size": width, "beside": weight.scales_beside}
     return Route("packed_gemv_dot", constants, 1, columns * width // lanes)
 
 
@@ -213,10 +219,19 @@ def has_matrices(limits: Limits, features: frozenset[str]) -> bool:
 
 
 def gemm_matrix(weight: PackedMatrix, m: int) -> Route:
-    """packed_gemm_matrix."""
-    rows = 128 if m > 64 else 64
-    tiles = ceil_div(m, rows) * ceil_div(weight.n, MATRIX_COLUMNS)
-    splits = max(1, min(MATRIX_GROUPS // tiles, weight.k // (4 * GEMM_DEPTH), MOST_SPLITS))
+    """packed_gemm_matrix with the tiles and splits of the rule."""
+    tall = _matrix_tiles(weight, m, 128)
+    if m > 64 and tall.groups(m, weight.n) >= MATRIX_LEAST:
+        return tall
+    return _matrix_tiles(weight, m, 64)
+
+
+def _matrix_tiles(weight: PackedMatrix, m: int, rows: int) -> Route:
+    splits = 1
+    if weight.k >= LARGE_K:
+        tiles = ceil_div(m, rows) * ceil_div(weight.n, MATRIX_COLUMNS)
+        most = min(weight.k // (8 * GEMM_DEPTH), MATRIX_SPLITS)
+        splits = max(1, min(MATRIX_GROUPS // tiles, most))
     constants = {**_chunks(weight), "tall": rows == 128}
     return Route("packed_gemm_matrix", constants, rows, MATRIX_COLUMNS, splits=splits)
 

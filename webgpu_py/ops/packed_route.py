@@ -17,8 +17,8 @@ which take 32 or 64 rows whether they are there or not. Some may go either way."
 
 INT8_WORK = 1 << 26
 """Least products of a layer: fewer take packed_gemm less time (H200)."""
-MATRIX_SUMS = 1 << 18
-"""Least rows times columns: fewer take packed_gemm's smaller tiles less time (H200)."""
+MATRIX_WORK = 1 << 27
+"""Products of a layer up to which packed_gemm_matrix takes more time than the others (H200)."""
 
 
 def choose(
@@ -62,10 +62,11 @@ def rule(
     if software and "subgroups" in features:
         return kernels.block(weight, m, limits)
     if m > FEW_ROWS and room and kernels.fits_tiles(limits):
-        large = m > SOME_ROWS and m * weight.n >= MATRIX_SUMS and weight.k % 8 == 0
+        work = m * weight.n * weight.k
+        large = m > SOME_ROWS and work > MATRIX_WORK and weight.k % 8 == 0
         if large and kernels.has_matrices(limits, features):
             return kernels.gemm_matrix(weight, m)
-        if m * weight.n * weight.k >= INT8_WORK and kernels.has_int8(weight, limits, features):
+        if work >= INT8_WORK and kernels.has_int8(weight, limits, features):
             return kernels.gemm_int8(weight, m, limits)
         return kernels.gemm(weight, m, limits)
     if not room:

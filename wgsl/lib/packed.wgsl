@@ -12,7 +12,7 @@ override group: u32 = 32u; // elements of a row that one scale covers
 override zero: f32 = 0.0; // what is subtracted from a code
 
 @group(0) @binding(1) var<storage, read> codes: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> scales: array<u32>;
+@group(0) @binding(2) var<storage, read> scales: array<vec4<u32>>;
 
 const MANTISSA = 0x4b000000u;
 const UNIT = 8388608.0;
@@ -55,6 +55,10 @@ fn nibble_order(word: u32) -> u32 {
 
 fn code_word(i: u32) -> u32 {
     return codes[i >> 2u][i & 3u];
+}
+
+fn scale_word(i: u32) -> u32 {
+    return scales[i >> 2u][i & 3u];
 }
 
 // Four elements out of the 16 bytes that hold them: quad j of 8, 4, 2 or 1.
@@ -109,21 +113,27 @@ fn scale_of(row: u32, k: u32) -> vec2<f32> {
     if (scale_kind <= 3u) {
         let at = params.scale_base + row * params.scale_row + k / group * params.scale_step;
         if (scale_kind == 1u) {
-            return vec2<f32>(unpack2x16float(scales[at >> 1u] >> (16u * (at & 1u))).x, 0.0);
+            return vec2<f32>(unpack2x16float(scale_word(at >> 1u) >> (16u * (at & 1u))).x, 0.0);
         }
         if (scale_kind == 2u) {
-            return unpack2x16float(scales[at]);
+            return unpack2x16float(scale_word(at));
         }
-        return vec2<f32>(bitcast<f32>(scales[at]), 0.0);
+        return vec2<f32>(bitcast<f32>(scale_word(at)), 0.0);
     }
     let at = 5u * (params.scale_base + row * params.scale_row + (k >> 8u));
-    let head = unpack2x16float(scales[at]);
+    let head = unpack2x16float(scale_word(at));
     if (scale_kind == 4u) {
         let j = (k >> 4u) & 15u;
-        let word = scales[at + 1u + (j >> 2u)];
+        let word = scale_word(at + 1u + (j >> 2u));
         return vec2<f32>(head.x * f32(bitcast<i32>(word << (24u - 8u * (j & 3u))) >> 24u), 0.0);
     }
     let j = (k >> 5u) & 7u;
-    let pair = scales[at + 1u + (j >> 1u)] >> (16u * (j & 1u));
+    let pair = scale_word(at + 1u + (j >> 1u)) >> (16u * (j & 1u));
     return head * vec2<f32>(f32(pair & 255u), -f32((pair >> 8u) & 255u));
+}
+
+// float32 scales of four neighbouring rows, where those lie side by side from whole fours on.
+fn scales_of_four(row: u32, k: u32) -> vec4<f32> {
+    let at = params.scale_base + row + k / group * params.scale_step;
+    return bitcast<vec4<f32>>(scales[at >> 2u]);
 }
