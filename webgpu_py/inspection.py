@@ -17,7 +17,7 @@ from .graph.memory import plan_memory
 from .graph.operator import operator_names
 from .graph.shapes import propagate, resolve
 from .graph.values import GraphIR, Source
-from .llm import CHUNKS, DEFAULT_CONTEXT
+from .llm import DEFAULT_CONTEXT, largest_chunk
 from .model_files import Folder, open_model
 from .models.checkpoint import read_config, read_tensors
 from .models.decoder import build_decoder
@@ -166,7 +166,7 @@ async def _model(given: Any) -> dict[str, Any]:
     try:
         stored = await open_model(given, "q4", opened)
         context = min(stored.config.max_position_embeddings, DEFAULT_CONTEXT)
-        chunk = max(c for c in CHUNKS if c <= context)
+        chunk = largest_chunk(stored.config, context)
         decoder = build_decoder(stored.config, stored.weights, context, chunk)
     except WebGPUPyError as error:
         return {"memory": [], "unsupported": [f"{error.code}: {error}"]}

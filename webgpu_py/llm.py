@@ -37,8 +37,11 @@ from .sources import check_sha256, close_sources, fetch_whole, give_up
 from .stream import Stream
 from .tokenizer import Tokenizer
 
-CHUNKS = (1, 8, 32, 128, 512)
+CHUNKS = (1, 8, 32, 128, 512, 1024)
 """Prompt tokens a prefill step can take; a plan of each is made at load."""
+
+LARGE_CHUNK, LARGE_MODEL = 512, 1 << 30
+"""The most for a model of more weights in its layers: a step is what can't be interrupted."""
 
 SOFTWARE_CHUNK = 128
 """The most on an adapter that runs on the CPU, where a step of more takes a minute."""
@@ -118,7 +121,7 @@ class LLM:
             if progress:
                 progress("header", stored.header_nbytes, stored.header_nbytes)
             rows = _context(stored.config, context)
-            chunk = largest_chunk(device, rows)
+            chunk = largest_chunk(stored.config, rows, bool(device.info.get("software")))
             decoder = build_decoder(stored.config, stored.weights, rows, chunk, kv_cache_dtype)
             session = await Session.build(
                 device,
@@ -296,9 +299,11 @@ def _context(config: ModelConfig, wanted: int | None) -> int:
     return wanted
 
 
-def largest_chunk(device: Device, context: int) -> int:
-    """The most prompt tokens that a step takes on a device."""
-    most = SOFTWARE_CHUNK if device.info.get("software") else CHUNKS[-1]
+def largest_chunk(config: ModelConfig, context: int, software: bool = False) -> int:
+    """The most prompt tokens that a step takes, on a GPU or an adapter that runs on the CPU."""
+    most = LARGE_CHUNK if config.layer_weights > LARGE_MODEL else CHUNKS[-1]
+    if software:
+        most = SOFTWARE_CHUNK
     return max(c for c in CHUNKS if c <= min(most, context))
 
 

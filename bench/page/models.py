@@ -99,8 +99,7 @@ class Models:
             await self._load_random(given)
         load_ms = 1e3 * (time.perf_counter() - started)
         replay = await self.session.replay(ids=(1,))
-        most = largest_chunk(self.device, given["context"])
-        steps = {n: await self.session.replay(ids=(min(n, most),)) for n in given["steps"]}
+        steps = {n: await self.session.replay(ids=(min(n, self.chunk),)) for n in given["steps"]}
         return json.dumps(
             {
                 "load_ms": load_ms,
@@ -119,13 +118,14 @@ class Models:
             await open_any(given["url"]), device=self.device, context=given["context"]
         )
         self.session, self.generator = llm.session, llm._generator
+        self.chunk = llm._decoder.chunk
         self.ends, self.close_model = llm.tokenizer.ends, llm.close
 
     async def _load_random(self, given):
         config = ModelConfig.from_hf(given["config"])
         rows = given["context"]
-        chunk = largest_chunk(self.device, rows)
-        decoder = build_decoder(config, RandomWeights(), rows, chunk)
+        self.chunk = largest_chunk(config, rows, bool(self.device.info.get("software")))
+        decoder = build_decoder(config, RandomWeights(), rows, self.chunk)
         prepare = [{"ids": (tokens,)} for tokens in step_sizes(self.device, decoder)]
         self.session = await Session.build(self.device, decoder.graph.ir, prepare=prepare)
         tokenizer = NoText(config.vocab_size)

@@ -69,6 +69,13 @@ class ModelConfig:
         """What a layer of this architecture computes."""
         return find_architecture(self.architecture)
 
+    @property
+    def layer_weights(self) -> int:
+        """Elements of the layers' matrices, each of which a token is multiplied with once."""
+        heads = 2 * (self.num_attention_heads + self.num_key_value_heads)
+        wide = heads * self.head_dim + 3 * self.intermediate_size
+        return self.num_hidden_layers * self.hidden_size * wide
+
     def rope_of(self, layer: int) -> Rope:
         """The rotation of a layer."""
         return (self.windows[layer] and self.local_rope) or self.rope
