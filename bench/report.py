@@ -30,7 +30,7 @@ Kernel times are GPU time by timestamp query, taken inside one pass over many no
 with operands of their own, whose results lie in one buffer, so that each waits for the one before
 it, as in a model. *Share of the limit* is the least time that the bytes and operations of a node
 could take, by a plain copy kernel and by chained multiply-adds measured at the start of the same
-page, over the time taken.
+page, over the time taken. Before each measurement a GPU is kept busy until its clock is up.
 
 `load` lasts until a model can be asked, `load_and_answer` until the first token of a first prompt,
 with all that is compiled on the way: some compile at the load, others at the first answer.

@@ -13,6 +13,10 @@ const GROUP = 32;
 // for that, and its caches are the host's.
 const OPERANDS_NBYTES = { hardware: 110e6, software: 8e6 };
 const MOST_NODES = { hardware: 160, software: 4 };
+// Fewer and what a pass takes by itself would count.
+const LEAST_NODES = { hardware: 2, software: 1 };
+// From where the share of a copy kernel's bandwidth is what counts; too much for a software adapter.
+const LARGE_NBYTES = 64 << 20;
 // A software adapter does a few GFLOP/s: larger cases are too long, large ones have one node.
 const MOST_FLOPS = { hardware: Infinity, software: 9e9 };
 const LARGE_FLOPS = { hardware: Infinity, software: 5e8 };
@@ -23,8 +27,11 @@ const SMOLLM2_HEADS = { name: 'smollm2', heads: 9, kv: 3, dim: 64, width: 576 };
 /** @param {{software: boolean}} adapter @returns {Record<string, any>[]} every case, scaled to it */
 export function kernelCases({ software }) {
   const kind = software ? 'software' : 'hardware';
-  const repeat = (nbytes) => Math.max(1, Math.min(MOST_NODES[kind], Math.ceil(OPERANDS_NBYTES[kind] / nbytes)));
-  const made = [...linears(repeat), ...embeddings(software), ...elementwise(repeat), ...attention(software), ...sampling(repeat)];
+  const repeat = (nbytes) => Math.max(LEAST_NODES[kind], Math.min(MOST_NODES[kind], Math.ceil(OPERANDS_NBYTES[kind] / nbytes)));
+  const made = [
+    ...linears(repeat), ...embeddings(software), ...elementwise(repeat, software), ...copies(software),
+    ...attention(software), ...sampling(repeat),
+  ];
   return made.map((c) => {
     const nodes = c.flops > LARGE_FLOPS[kind] ? 1 : c.repeat;
     const tooLong = c.tooLong || c.flops > MOST_FLOPS[kind];
@@ -50,10 +57,12 @@ function* linears(repeat) {
 function* embeddings(software) {
   for (const [op, scale] of [['webgpu_py.embedding_q4', 2], ['et_vk.embedding_q4gsw', 4]]) {
     for (const [v, k] of [[49152, 576], [128256, 2048]]) {
-      for (const m of ROWS) {
-        const key = `${stem(op)}/${v}x${k}`;
+      const large = powerOfTwo(LARGE_NBYTES / (4 * k));
+      for (const m of [...ROWS, ...(software ? [] : [large])]) {
+        const stem_ = `${stem(op)}/${v}x${k}`;
+        const few = m === large ? { key: `${stem_}/m${m}`, most: m, repeat: 4 } : { key: stem_, most: ROWS.at(-1), repeat: software ? 4 : 16 };
         yield {
-          case: `${key}/m${m}`, key, op, n: v, k, m, most: ROWS.at(-1), repeat: software ? 4 : 16,
+          case: `${stem_}/m${m}`, ...few, op, n: v, k, m,
           nbytes: m * (4 + k / 2 + (k / GROUP) * scale + 4 * k), flops: 2 * m * k,
         };
       }
@@ -61,9 +70,12 @@ function* embeddings(software) {
   }
 }
 
-function* elementwise(repeat) {
+const powerOfTwo = (least) => 2 ** Math.ceil(Math.log2(least));
+
+function* elementwise(repeat, software) {
   for (const { name, heads, kv, dim, width } of [LLAMA_HEADS, SMOLLM2_HEADS]) {
-    for (const m of [...ROWS, 2048]) {
+    const large = powerOfTwo(LARGE_NBYTES / (4 * (heads + kv) * dim));
+    for (const m of [...ROWS, 2048, ...(software ? [] : [large])]) {
       const rotated = 4 * m * (heads + kv) * dim;
       yield {
         case: `rope/${name}/m${m}`, key: `rope/${name}/m${m}`, op: 'et_vk.apply_rotary_emb',
@@ -76,6 +88,20 @@ function* elementwise(repeat) {
         m, k: width, repeat: repeat(4 * m * width), nbytes: 8 * m * width + 4 * width, flops: 3 * m * width,
       };
     }
+  }
+}
+
+// What moves a model's weights and activations: stored blocks to packed ones at load, and boxes.
+function* copies(software) {
+  const rows = software ? 2048 : 65536;
+  for (const [type, block, stored] of [['Q4_0', 32, 18], ['Q8_0', 32, 34], ['Q4_K', 256, 144]]) {
+    const key = `repack/${type}/n${rows}`;
+    yield { case: key, key, op: 'repack', type, n: rows, k: 2048, m: 1, repeat: 2, stored: (rows * 2048 * stored) / block, nbytes: (2 * rows * 2048 * stored) / block, flops: 0 };
+  }
+  const n = software ? 512 : 8192;
+  for (const op of ['aten.cat', 'aten.slice_copy']) {
+    const key = `${stem(op)}/2048/n${n}`;
+    yield { case: key, key, op, n, k: 2048, m: 1, repeat: 2, nbytes: 8 * n * 2048, flops: 0 };
   }
 }
 

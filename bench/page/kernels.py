@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import bench_random
 
 import webgpu_py as wg
+from webgpu_py.graph.operator import operator
 from webgpu_py.graph.values import Constant, TensorSpec
+from webgpu_py.ops.repack import Repack
 from webgpu_py.quant.layouts import Layout
 
 GROUP = 32
@@ -105,6 +107,35 @@ def rms_norm(g, c, random):
     return y, {}
 
 
+@operator("bench.repack(blocks, type, rows, columns) -> [codes, scales]")
+class RepackEachRun(Repack):
+    """`webgpu_py.repack`, which a build does once, as a node of every run."""
+
+    once = False
+
+
+def repack(g, c, random):
+    for i in range(c["repeat"]):
+        blocks = random("codes", "uint8", int(c["stored"]))
+        y, scales = g.call("bench.repack", blocks, c["type"], c["n"], c["k"])
+        g.output(f"scales{i}", scales)
+    return y, {}
+
+
+def cat(g, c, random):
+    for _ in range(c["repeat"]):
+        parts = [random("f32", "float32", c["n"] // 2, c["k"]) for _ in range(2)]
+        y = g.call("aten.cat.default", parts, 0)
+    return y, {}
+
+
+def slice_copy(g, c, random):
+    for _ in range(c["repeat"]):
+        x = random("f32", "float32", c["n"], 2 * c["k"])
+        y = g.call("aten.slice_copy.Tensor", x, 1, 0, c["k"], 1)
+    return y, {}
+
+
 def attention(g, c, random):
     m = wg.dim("m", max=c["most"])
     q = g.input("q", (m, c["heads"], c["dim"]))
@@ -137,6 +168,9 @@ BUILD = {
     "et_vk.embedding_q4gsw": embedding_q4gsw,
     "et_vk.apply_rotary_emb": rope,
     "et_vk.rms_norm": rms_norm,
+    "repack": repack,
+    "aten.cat": cat,
+    "aten.slice_copy": slice_copy,
     "webgpu_py.attention": attention,
     "webgpu_py.sample": sample,
 }

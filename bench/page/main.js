@@ -15,6 +15,7 @@ import { runKernels } from './suite-kernels.js';
 import { runModels } from './suite-models.js';
 import { runOverhead } from './suite-overhead.js';
 import { transformersModel } from './transformers.js';
+import { Warmth } from './warmth.js';
 import { wllamaModel } from './wllama.js';
 
 const query = new URLSearchParams(location.search);
@@ -92,7 +93,8 @@ async function main() {
     },
   });
   const limits = await measureLimits(gpu, found.software);
-  gpu.destroy();
+  const warmth = found.software ? null : await Warmth.of(gpu);
+  if (!warmth) gpu.destroy();
   await log(`${JSON.stringify(found)}\n${JSON.stringify(limits)}`);
 
   const ours = startOurs();
@@ -111,6 +113,7 @@ async function main() {
   const deadline = 1000 * Number(query.get('seconds') ?? Infinity);
   const context = {
     ours, limits, software: found.software, f16: found.features.includes('shader-f16'), quick: query.has('quick'),
+    raiseClock: async () => warmth?.raise(),
     versions: result.versions, log, keep: (name) => matches(name, only),
     late: () => performance.now() > deadline,
     leaveOut: (cases) => result.left_out.push(...cases),

@@ -107,7 +107,8 @@ export async function runModels(suite, peers, context) {
   }
   for (const engine of engines) await book.attempt(engine.name, () => engine.release());
   for (const key of cases.filter((key) => !context.leftOut(key))) {
-    for (const peer of peers.length ? peers : [null]) await context.row(rowOf(suite, key, peer?.name, book, context));
+    const answered = peers.filter(({ name: peer }) => book.failed.has(peer) || book.summary(peer, key));
+    for (const peer of answered.length ? answered : [null]) await context.row(rowOf(suite, key, peer?.name, book, context));
     const told = engines.map((e) => `${e.name} ${book.summary(e.name, key)?.ms ?? book.failed.get(e.name) ?? '-'} ms`);
     await log(`${key}  ${told.join('  ')}`);
   }
@@ -116,11 +117,13 @@ export async function runModels(suite, peers, context) {
 
 // Answers of all engines in turns. The first compiles what is still to be compiled, and is left out
 // where there is time for others.
-async function answer(engines, length, shape, { name, tokens: count }, book, { software, quick }) {
+async function answer(engines, length, shape, { name, tokens: count }, book, { software, quick, raiseClock }) {
   const rounds = software ? 1 : quick ? 2 : 4;
   for (let round = 0; round < rounds; round++) {
     for (const engine of engines) {
+      if (length > (book.facts[engine.name]?.longest ?? Infinity)) continue;
       const prompt = promptOf(length, shape.vocab_size);
+      await raiseClock();
       const found = await book.attempt(engine.name, () => engine.generate(prompt, count));
       if (!found) continue;
       const { first_ms, decode_ms, tokens, crossings } = found;

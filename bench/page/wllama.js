@@ -2,6 +2,7 @@
 // the CPU without a word, so what ran is read from llama.cpp's own log.
 
 const FOLDER = './peers/wllama/';
+const MOST_ON_CPU = 128; // tokens of a prompt: one of 1024 takes minutes
 
 /** @param {string} name */
 export function wllamaModel(name) {
@@ -19,7 +20,8 @@ export function wllamaModel(name) {
       const started = performance.now();
       await engine.loadModel([blob], { n_ctx: context, n_threads: 1, n_gpu_layers: 999, n_parallel: 1 });
       const onGpu = lines.some((line) => /WebGPU model buffer size/.test(line));
-      return { load_ms: performance.now() - started, ran: onGpu ? 'WebGPU' : 'CPU, 1 thread' };
+      const cpu = { ran: 'CPU, 1 thread', longest: MOST_ON_CPU };
+      return { load_ms: performance.now() - started, ...(onGpu ? { ran: 'WebGPU' } : cpu) };
     },
 
     async generate(prompt, count) {
