@@ -15,6 +15,7 @@ override slots: u32 = 64u; // chunks of x at a time, a multiple of lanes
 override subgroup: u32 = 4u; // invocations that are surely neighbours in a subgroup: 4 to 32
 override has_norm: bool = false;
 override beside: bool = false; // scales of a set are one vec4
+override halves: bool = false; // float16 scales, one a chunk and an even number a row
 override items: u32 = chunk / 8u;
 // One more than a chunk has, so that neighbours read from different banks.
 override pitch: u32 = items + 1u;
@@ -121,6 +122,13 @@ fn code_chunk(row: u32, k: u32) -> vec4<u32> {
     return codes[(row * params.row_bytes + k / chunk * 16u) >> 4u];
 }
 
+fn chunk_scale(row: u32, k: u32) -> vec2<f32> {
+    if (halves) {
+        return half_scale(row, k / chunk);
+    }
+    return scale_of(row, k);
+}
+
 // Chunk i of the rows, or the last one: lanes past the end of a row staged zeros.
 fn fetch(rows: vec4<u32>, i: u32) -> Codes {
     let k = min(i * chunk, params.k - chunk);
@@ -139,11 +147,11 @@ fn fetch(rows: vec4<u32>, i: u32) -> Codes {
         found.d_scale = vec2<f32>(scales.w, 0.0);
         return found;
     }
-    found.a_scale = scale_of(rows.x, k);
-    found.b_scale = scale_of(rows.y, k);
+    found.a_scale = chunk_scale(rows.x, k);
+    found.b_scale = chunk_scale(rows.y, k);
     if (columns == 4u) {
-        found.c_scale = scale_of(rows.z, k);
-        found.d_scale = scale_of(rows.w, k);
+        found.c_scale = chunk_scale(rows.z, k);
+        found.d_scale = chunk_scale(rows.w, k);
     }
     return found;
 }

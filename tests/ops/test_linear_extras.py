@@ -107,6 +107,11 @@ def test_shared_k(gpu):
         check_all(LONG, gpu)
 
 
+def test_sets_of_four_columns(gpu):
+    with hardware_routes(gpu):
+        check(layer("Q4_0", 16402, 1024, 1, norm=True), gpu)
+
+
 def test_integer_dot_products_of_what_is_not_finite_or_very_small(gpu):
     c = layer("Q4_0", 38, 512, 4)
     x = c.args[0].array.copy()

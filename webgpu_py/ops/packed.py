@@ -92,6 +92,12 @@ class PackedMatrix:
         """Whether the scales of four neighbouring rows are one vec4."""
         return self.scale_kind == "f32" and self.scale_row == 1 and self.scale_step % 4 == 0
 
+    @property
+    def half_scales(self) -> bool:
+        """Whether float16 scales are one a chunk of codes, and an even number a row."""
+        in_order = self.scale_kind == "f16" and self.scale_step == 1
+        return in_order and self.span == self.chunk and self.scale_row % 2 == 0
+
     def constants(self) -> dict[str, float]:
         """Override constants of `wgsl/lib/packed.wgsl`."""
         return {

@@ -132,6 +132,13 @@ fn scale_of(row: u32, k: u32) -> vec2<f32> {
     return head * vec2<f32>(f32(pair & 255u), -f32((pair >> 8u) & 255u));
 }
 
+// The float16 scale of a row's group i, where a row has an even number of groups: which half of a
+// word it is does not depend on the row then.
+fn half_scale(row: u32, i: u32) -> vec2<f32> {
+    let word = scale_word((params.scale_base + row * params.scale_row) / 2u + i / 2u);
+    return vec2<f32>(unpack2x16float(word >> (16u * (i & 1u))).x, 0.0);
+}
+
 // float32 scales of four neighbouring rows, where those lie side by side from whole fours on.
 fn scales_of_four(row: u32, k: u32) -> vec4<f32> {
     let at = params.scale_base + row + k / group * params.scale_step;
