@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ..graph.call import Call, TensorRef
+from ..graph.call import Call
 from ..graph.dims import ceil_div
+from ..graph.limits import Limits, padded
 from ..graph.lowering import Lowering, Operand, Slice
 from ..graph.operator import Operator, operator
 from ..graph.values import TensorSpec
@@ -18,35 +18,17 @@ from ..quant.layouts import BITS, LAYOUTS, RECORD_BYTES
 from ..quant.repack import repack, supported_type
 from .packed_kernels import fitting_width
 
-KINDS = ("", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
-"""Block types by the kernel's `kind`; 0 are rows of floats."""
+KINDS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
+"""Block types by the kernel's `kind`, from 1."""
 
-CODES_AT = {
-    "Q4_0": 2,
-    "Q4_1": 4,
-    "Q5_0": 6,
-    "Q5_1": 8,
-    "Q8_0": 2,
-    "Q4_K": 16,
-    "Q5_K": 48,
-    "Q6_K": 0,
-}
-"""Byte of a block where its codes begin."""
+QUARTER = 64
+"""Elements of a block that an invocation takes, which are a whole block of 32."""
+
+WIDTH = 128
+"""Of a workgroup: on SwiftShader one of 64 takes 1.1 times as long, and one of 256 as long."""
 
 SLICE_UNITS = 128
-"""Blocks, or rows of words, that end on a 256-byte boundary of every result."""
-
-SLACK = 256
-"""Bytes a slice may begin before its first block, as bindings begin on 256 bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Units:
-    """A result in equal units, each made from `source` bytes: what may be cut between."""
-
-    count: int
-    source: int
-    result: int
+"""Blocks, or rows, of an even number of bytes that end where a binding may begin."""
 
 
 @operator("webgpu_py.repack(blocks, type, rows, columns) -> [codes, scales]")
@@ -86,59 +68,38 @@ class Repack(Operator):
         return stored, rows, columns
 
     def lower(self, call: Call, out: Lowering) -> None:
-        blocks = call.tensor("blocks")
         stored, rows, columns = self._matrix(call)
         layout = LAYOUTS[stored.name]
-        if layout.scales == "none":
-            units = _Units(rows, columns * BITS[layout.codes] // 8, 4 * layout.row_words(columns))
-            self._convert(out, blocks, call.out(), units, {"kind": 0})
-            return
-        count = rows * columns // stored.elements
         code_bytes = stored.elements * BITS[layout.codes] // 8
-        constants = {
-            "kind": KINDS.index(stored.name),
-            "block_bytes": stored.nbytes,
-            "block_words": code_bytes // 4,
-            "codes_at": CODES_AT[stored.name],
-            "aligned": stored.nbytes % 4 == 0,
-        }
-        self._convert(out, blocks, call.out(0), _Units(count, stored.nbytes, code_bytes), constants)
-        records = _Units(count, stored.nbytes, RECORD_BYTES[layout.scales])
-        self._convert(out, blocks, call.out(1), records, {**constants, "records": 1})
-
-    def _convert(
-        self,
-        out: Lowering,
-        blocks: TensorRef,
-        result: TensorRef,
-        units: _Units,
-        constants: dict[str, int],
-    ) -> None:
-        limit = out.limits.max_storage_buffer_binding_size
-        for first, count in _cuts(units, blocks, result, limit):
-            source: Operand = blocks
-            target: Operand = result
-            offset = 0
-            if count < units.count:
-                start = first * units.source
-                offset = start % SLACK
-                nbytes = min(count * units.source + offset + 4, blocks.numel - start + offset)
-                source = Slice(blocks, start - offset, nbytes)
-                target = Slice(result, first * units.result, count * units.result)
-            words = ceil_div(count * units.result, 4)
-            width = fitting_width(64, words, out.limits)
+        if layout.scales == "none":
+            self._rows(call, out, rows, columns * code_bytes)
+            return
+        constants = {"kind": KINDS.index(stored.name) + 1, "block_bytes": stored.nbytes}
+        sizes = (stored.nbytes, code_bytes, RECORD_BYTES[layout.scales])
+        count = rows * columns // stored.elements
+        for blocks, (source, codes, records) in _cuts(call, count, sizes, out.limits):
+            invocations = blocks * ceil_div(stored.elements, QUARTER)
+            width = fitting_width(WIDTH, invocations, out.limits)
             out.dispatch(
                 "repack",
-                {"source": source, "y": target},
-                {
-                    "words": words,
-                    "blocks": count,
-                    "offset": offset,
-                    "row_bytes": units.source,
-                    "row_words": max(1, units.result // 4),
-                },
-                ceil_div(words, width),
+                {"source": source, "vectors": source, "codes": codes, "records": records},
+                {"blocks": blocks},
+                ceil_div(invocations, width),
                 {**constants, "wg_size": width},
+            )
+
+    def _rows(self, call: Call, out: Lowering, rows: int, row_bytes: int) -> None:
+        """Rows of floats, each to whole words."""
+        row_words = ceil_div(row_bytes, 4)
+        for count, (source, y) in _cuts(call, rows, (row_bytes, 4 * row_words), out.limits):
+            words = count * row_words
+            width = fitting_width(64, words, out.limits)
+            out.dispatch(
+                "repack_rows",
+                {"source": source, "y": y},
+                {"words": words, "row_bytes": row_bytes, "row_words": row_words},
+                ceil_div(words, width),
+                {"wg_size": width},
             )
 
     def reference(self, call: Call, blocks: np.ndarray) -> list[np.ndarray]:  # type: ignore[override]
@@ -148,13 +109,19 @@ class Repack(Operator):
 
 
 def _cuts(
-    units: _Units, blocks: TensorRef, result: TensorRef, limit: int
-) -> Iterator[tuple[int, int]]:
-    """(first, count) of runs of units whose bindings stay within the limit."""
-    if max(blocks.max_spec.nbytes, result.max_spec.nbytes) <= limit:
-        yield 0, units.count
+    call: Call, units: int, sizes: Sequence[int], limits: Limits
+) -> Iterator[tuple[int, Sequence[Operand]]]:
+    """Runs of units whose bindings stay within the limit: how many, and what is stored and made.
+
+    `sizes` are the bytes of a unit in each of those.
+    """
+    tensors = (call.tensor("blocks"), *map(call.out, range(len(sizes) - 1)))
+    limit = limits.max_storage_buffer_binding_size
+    if all(padded(t.max_spec.nbytes) <= limit for t in tensors):
+        yield units, tensors
         return
-    most = (limit - SLACK - 4) // max(units.source, units.result)
-    step = max(SLICE_UNITS, most // SLICE_UNITS * SLICE_UNITS)
-    for first in range(0, units.count, step):
-        yield first, min(step, units.count - first)
+    step = max(1, limit // max(sizes) // SLICE_UNITS) * SLICE_UNITS
+    for first in range(0, units, step):
+        count = min(step, units - first)
+        pairs = zip(tensors, sizes, strict=True)
+        yield count, [Slice(t, first * nbytes, count * nbytes) for t, nbytes in pairs]
