@@ -35,10 +35,8 @@ REDUCE_NBYTES = 64
 
 INTEGER_DOT = "packed_4x8_integer_dot_product"
 DOT_FEATURES = frozenset({"subgroups", INTEGER_DOT})
-DOT_SOME, DOT_MANY = 1024, 16384
-"""Columns that are not few, and that abound (H200)."""
-DOT_CHUNKS = 64
-"""Chunks of a row up to which 32 lanes and sets of 2 columns take less time (H200)."""
+DOT_MANY = 16384
+"""Columns from which on few lanes a column take less time (H200)."""
 DOT_LARGE = 1 << 24
 """Elements of a weight from which on sets of 4 columns take less time than sets of 2 (H200)."""
 DOT_STORAGE = 8
@@ -129,25 +127,20 @@ def has_dots(weight: PackedMatrix, features: frozenset[str]) -> bool:
 
 def gemv_dot(weight: PackedMatrix, m: int, limits: Limits, wanted: int = 256) -> Route:
     """packed_gemv_dot; at most `wanted` lanes a set of columns."""
-    # Measured on an H200: a lane for each chunk where columns are few, else fewer that take several
-    # chunks each; sets of 4 columns where a set of 2 would be too little to wait for.
+    # Measured on an H200: a lane for each chunk of a row, but fewer where columns abound. Layers
+    # that wait for each other, as in a model, tell; side by side 64 lanes seem better for long rows.
     chunks = weight.k // weight.chunk
     row = 1 << (chunks - 1).bit_length()
-    many = m * weight.n >= DOT_MANY
-    large = weight.n * weight.k >= DOT_LARGE
-    large = large and (many or chunks > DOT_CHUNKS or weight.scales_beside)
-    if many:
+    if m * weight.n >= DOT_MANY:
         wanted = min(wanted, 16 if row <= 32 else 32)
-    elif m * weight.n >= DOT_SOME:
-        wanted = min(wanted, 64 if large else 32)
     slot = 3 * weight.chunk + 40
     room = limits.max_compute_workgroup_storage_size - REDUCE_NBYTES
     lanes = max(4, min(limits.workgroup_width(wanted), row))
     while lanes * slot + DOT_STORAGE * limits.workgroup_width(8 * lanes) > room:
         lanes //= 2
-    width = limits.workgroup_width(lanes * (8 if lanes < min(row, 64) else 4))
+    width = limits.workgroup_width(lanes * (4 if lanes == row else 8))
     turns = min(ceil_div(chunks, lanes), (room - DOT_STORAGE * width) // (lanes * slot))
-    columns = 4 if large else 2
+    columns = 4 if weight.n * weight.k >= DOT_LARGE else 2
     constants = {"chunk": weight.chunk, "lanes": lanes, "slots": lanes * turns}
     constants |= {"columns": columns, "wg_size": width}
     constants |= {"beside": weight.scales_beside, "halves": weight.half_scales}
