@@ -1,6 +1,6 @@
 //! lib: grid, fault, packed
 // Rows of a packed weight by index: `lanes` invocations a row, each of which takes four vec4 a
-// quarter of the row apart, so that enough is on its way, or with `turns` as many as there are. Rows
+// quarter of the row apart, so that enough is on its way, or with `turns` one after the other. Rows
 // and groups are whole fours.
 
 struct Params {
@@ -56,17 +56,6 @@ fn put(at: u32, i: u32, v: vec4<f32>) {
     }
 }
 
-fn take_four(at: u32, row: u32, i: u32, quarter: u32) {
-    let a = value(row, i);
-    let b = value(row, i + quarter);
-    let c = value(row, i + 2u * quarter);
-    let d = value(row, i + 3u * quarter);
-    put(at, i, a);
-    put(at, i + quarter, b);
-    put(at, i + 2u * quarter, c);
-    put(at, i + 3u * quarter, d);
-}
-
 @compute @workgroup_size(wg_size)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let invocation = linear_index(id, groups);
@@ -88,11 +77,19 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         }
         return;
     }
-    let quarter = (params.fours + 3u) / 4u;
-    take_four(at, row, lane, quarter);
     if (turns) {
-        for (var i = lane + params.lanes; i < quarter; i += params.lanes) {
-            take_four(at, row, i, quarter);
+        for (var i = lane; i < params.fours; i += params.lanes) {
+            put(at, i, value(row, i));
         }
+        return;
     }
+    let quarter = (params.fours + 3u) / 4u;
+    let a = value(row, lane);
+    let b = value(row, lane + quarter);
+    let c = value(row, lane + 2u * quarter);
+    let d = value(row, lane + 3u * quarter);
+    put(at, lane, a);
+    put(at, lane + quarter, b);
+    put(at, lane + 2u * quarter, c);
+    put(at, lane + 3u * quarter, d);
 }

@@ -127,8 +127,8 @@ def has_dots(weight: PackedMatrix, features: frozenset[str]) -> bool:
 
 def gemv_dot(weight: PackedMatrix, m: int, limits: Limits, wanted: int = 256) -> Route:
     """packed_gemv_dot; at most `wanted` lanes a set of columns."""
-    # Measured on an H200: a lane for each chunk of a row, but fewer where columns abound. Layers
-    # that wait for each other, as in a model, tell; side by side 64 lanes seem better for long rows.
+    # Measured on an H200: a lane for each chunk of a row, but fewer where columns abound. Only
+    # layers that wait for each other tell: side by side 64 lanes seem better for long rows.
     chunks = weight.k // weight.chunk
     row = 1 << (chunks - 1).bit_length()
     if m * weight.n >= DOT_MANY:
