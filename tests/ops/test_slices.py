@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+import webgpu_py as wg
 from ops.opcase import In, OpCase, Sym, check, check_all, distinct
 from webgpu_py import IndexOutOfRange, ShapeError, UnsupportedOperator
 
@@ -199,3 +200,25 @@ def test_window():
 
 def test_window_browser(gpu):
     assert_window(lambda table: gpu.call(run_window, kind="browser", table=table, steps=STEPS))
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "kernel"),
+    [
+        (SLICE, (1, 4, 12, 1), "box_copy_vec4"),
+        (SLICE, (1, 3, 11, 1), "box_copy"),
+        (SLICE, (1, 4, 11, 1), "box_copy"),
+        (SELECT, (0, 2), "box_copy_vec4"),
+        (SPLIT, ([4, 12], 1), "box_copy_vec4"),
+    ],
+)
+def test_whole_vectors_are_moved_as_such(op, args, kernel):
+    async def kernels():
+        g = wg.Graph()
+        parts = g.call(op, g.input("x", (6, 16)), *args)
+        for i, part in enumerate(parts if isinstance(parts, tuple) else (parts,)):
+            g.output(f"y{i}", part)
+        session = await g.build(await wg.request_device("cpu"))
+        return (await session.replay()).kernels
+
+    assert set(asyncio.run(kernels())) == {kernel}

@@ -225,6 +225,13 @@ def gemm_matrix(weight: PackedMatrix, m: int) -> Route:
     return _matrix_tiles(weight, m, 64)
 
 
+def matrix_ways(weight: PackedMatrix, m: int) -> Iterator[Route]:
+    """packed_gemm_matrix with tiles of every height that is worth trying."""
+    yield _matrix_tiles(weight, m, 64)
+    if m > 64:
+        yield _matrix_tiles(weight, m, 128)
+
+
 def _matrix_tiles(weight: PackedMatrix, m: int, rows: int) -> Route:
     splits = 1
     if weight.k >= LARGE_K:

@@ -90,6 +90,6 @@ def others(
     if m > 1 and kernels.fits_tiles(limits):
         yield from kernels.gemms(weight, m, limits)
         if weight.k % 8 == 0 and kernels.has_matrices(limits, features):
-            yield kernels.gemm_matrix(weight, m)
+            yield from kernels.matrix_ways(weight, m)
         if kernels.has_int8(weight, limits, features):
             yield from kernels.int8_ways(weight, m, limits)
