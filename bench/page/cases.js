@@ -59,10 +59,10 @@ function* embeddings(software) {
     for (const [v, k] of [[49152, 576], [128256, 2048]]) {
       const large = powerOfTwo(LARGE_NBYTES / (4 * k));
       for (const m of [...ROWS, ...(software ? [] : [large])]) {
-        const stem_ = `${stem(op)}/${v}x${k}`;
-        const few = m === large ? { key: `${stem_}/m${m}`, most: m, repeat: 4 } : { key: stem_, most: ROWS.at(-1), repeat: software ? 4 : 16 };
+        const shape = `${stem(op)}/${v}x${k}`;
+        const few = m === large ? { key: `${shape}/m${m}`, most: m, repeat: 4 } : { key: shape, most: ROWS.at(-1), repeat: software ? 4 : 16 };
         yield {
-          case: `${stem_}/m${m}`, ...few, op, n: v, k, m,
+          case: `${shape}/m${m}`, ...few, op, n: v, k, m,
           nbytes: m * (4 + k / 2 + (k / GROUP) * scale + 4 * k), flops: 2 * m * k,
         };
       }
