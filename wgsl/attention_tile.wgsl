@@ -3,7 +3,7 @@
 // they may see, 64 keys at a time, with a running softmax: nothing of size rows * keys leaves the
 // workgroup, and tiles above the diagonal are never visited. 16 x 8 threads; a thread holds 8 or 4
 // rows by 4 keys of scores, and as many rows by `columns` vec4 of the output. What is multiplied
-// next is on its way from memory meanwhile. `direct` writes the output; else attention_merge joins
+// next is on its way from memory meanwhile. `direct` writes the output; else attention_join joins
 // the stretches.
 
 override columns: u32 = 1u; // at most 4: head dimensions up to 256

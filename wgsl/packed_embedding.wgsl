@@ -75,6 +75,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         if (lane == 0u) {
             raise_fault(params.node, at, index);
         }
+        for (var i = lane; i < params.fours; i += params.lanes) {
+            put(at, i, vec4<f32>(0.0));
+        }
         return;
     }
     if (turns) {
