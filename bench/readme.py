@@ -52,7 +52,7 @@ def _matrices(result: Result) -> str:
     tera = row["flops"] / row["ours_ms"] / 1e9
     return (
         "| 512 rows times a 4-bit matrix of 2048 by 8192 there, with shader-f16 and subgroup "
-        f"matrices | {tera:.0f} TFLOP/s, {_times(row)} {row['peer']} | {SOURCE} |"
+        f"matrices | {tera:.0f} TFLOP/s, {_times(row)} {row['peer']}{_noted(row)} | {SOURCE} |"
     )
 
 
