@@ -50,9 +50,10 @@ CASES = [
     case("Q4_0", 64, 96),
     *(case(k, 65, 32, widest(w)) for k in ("Q4_0", "Q5_1") for w in (1, 32, 128)),
     *(case("Q6_K", 5, 512, widest(w)) for w in (2, 64)),
-    # Three workgroups in a grid of 2 x 2, and five, for which they get wider.
+    # Three workgroups in a grid of 2 x 2, and five and seven, for which they get wider.
+    case("Q4_0", 301, 32, grid(2)),
     case("Q8_0", 301, 32, grid(2)),
-    case("Q6_K", 65, 512, grid(2)),
+    case("Q6_K", 25, 512, grid(2)),
     # In pieces of 128 or 256 blocks, the last of which has an odd number.
     *(case(k, 301, 256, binding(1 << 15)) for k in LARGE),
     *(case(k, 301, 32, binding(4608)) for k in SMALL),

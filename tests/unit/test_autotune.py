@@ -95,6 +95,25 @@ def test_what_is_no_gain_changes_nothing():
     assert plan_constants(session, 1)[0][1]["lanes"] != 8
 
 
+@pytest.mark.parametrize("unsteady", ["noise", "rising clock", "falling clock"])
+def test_what_only_looks_faster_is_not_taken(unsteady):
+    rng = np.random.default_rng(4)
+    factor = {
+        "noise": lambda turn: 1.0 + 0.5 * rng.random(),
+        "rising clock": lambda turn: max(0.2, 1.0 - 0.01 * turn),
+        "falling clock": lambda turn: 1.0 + 0.05 * turn,
+    }[unsteady]
+
+    class Unsteady(Scripted):
+        async def repeat(self, plan, count):
+            return factor(self.repeated) * await super().repeat(plan, count)
+
+    bridge = Unsteady(lambda name, constants: 1.0)
+    device, _, _, _, _, found = asyncio.run(tuned_session(bridge, 1))
+    assert bridge.repeated > 10 and device.choices.found == {}
+    assert [t.ratio for t in found] == [1.0]
+
+
 def test_plans_and_scratch_of_what_was_tried_are_freed():
     bridge = Scripted(splits_are_slow)
     _, session, x, before, held, (one,) = asyncio.run(tuned_session(bridge, 40))

@@ -21,8 +21,8 @@ from .packed_kernels import fitting_width
 KINDS = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
 """Block types by the kernel's `kind`, from 1."""
 
-QUARTER = 64
-"""Elements of a block that an invocation takes, which are a whole block of 32."""
+VECTOR_BYTES = 16
+"""Of the codes that an invocation makes."""
 
 WIDTH = 128
 """Of a workgroup: on SwiftShader one of 64 takes 1.1 times as long, and one of 256 as long."""
@@ -74,15 +74,19 @@ class Repack(Operator):
         if layout.scales == "none":
             self._rows(call, out, rows, columns * code_bytes)
             return
-        constants = {"kind": KINDS.index(stored.name) + 1, "block_bytes": stored.nbytes}
+        constants = {
+            "kind": KINDS.index(stored.name) + 1,
+            "block_bytes": stored.nbytes,
+            "vectors": code_bytes // VECTOR_BYTES,
+        }
         sizes = (stored.nbytes, code_bytes, RECORD_BYTES[layout.scales])
         count = rows * columns // stored.elements
         for blocks, (source, codes, records) in _cuts(call, count, sizes, out.limits):
-            invocations = blocks * ceil_div(stored.elements, QUARTER)
+            invocations = blocks * constants["vectors"]
             width = fitting_width(WIDTH, invocations, out.limits)
             out.dispatch(
                 "repack",
-                {"source": source, "vectors": source, "codes": codes, "records": records},
+                {"source": source, "wide": source, "codes": codes, "records": records},
                 {"blocks": blocks},
                 ceil_div(invocations, width),
                 {**constants, "wg_size": width},
