@@ -30,7 +30,8 @@ Kernel times are GPU time by timestamp query, taken inside one pass over many no
 with operands of their own, whose results lie in one buffer, so that each waits for the one before
 it, as in a model. *Share of the limit* is the least time that the bytes and operations of a node
 could take, by a plain copy kernel and by chained multiply-adds measured at the start of the same
-page, over the time taken. Before each measurement a GPU is kept busy until its clock is up.
+page, over the time taken; a copy that waits for the one before it, as a node does, is slower too.
+Before each measurement a GPU is kept busy until its clock is up.
 
 `load` lasts until a model can be asked, `load_and_answer` until the first token of a first prompt,
 with all that is compiled on the way: some compile at the load, others at the first answer.
@@ -68,10 +69,11 @@ def _heading(result: Result) -> str:
     left_out = data.get("left_out")
     limits = data.get("limits")
     if limits:
-        lines.append(
-            f"Copy kernel of {limits['copy_nbytes'] >> 20} MiB: {limits['copy_gbps']:.3g} GB/s; "
-            f"multiply-adds: {limits['fma_gflops']:.3g} GFLOP/s."
-        )
+        copies = f"Copy kernel of {limits['copy_nbytes'] >> 20} MiB: {limits['copy_gbps']:.3g} GB/s"
+        if "chain_gbps" in limits:
+            one_by_one = f"of {limits['chain_nbytes'] >> 20} MiB, one after the other"
+            copies += f", {one_by_one}: {limits['chain_gbps']:.3g} GB/s"
+        lines.append(f"{copies}; multiply-adds: {limits['fma_gflops']:.3g} GFLOP/s.")
     if left_out:
         lines.append(f"Left out for want of time: {_grouped(left_out)}.")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,5 @@
 // What the machine allows: bytes a second of a plain copy kernel, operations a second of chained FMAs.
+// Copies of 64 MiB that wait for each other, as the kernels' cases do, are told beside it.
 
 import { PassTimer, median } from './measure.js';
 
@@ -43,38 +44,52 @@ function bound(gpu, pipeline, buffers) {
   });
 }
 
+const CHAIN_NBYTES = 64 << 20;
+const CHAIN_NODES = 4;
+
+/** Bytes a second, read and written, of copies of several buffers into one. */
+async function copyRate(gpu, timer, nbytes, nodes) {
+  const buffers = Array.from({ length: nodes + 1 }, () => gpu.createBuffer({ size: nbytes, usage: GPUBufferUsage.STORAGE }));
+  const copy = await pipelineOf(gpu, COPY);
+  const groups = buffers.slice(1).map((source) => bound(gpu, copy, [source, buffers[0]]));
+  const workgroups = nbytes / 16 / 256;
+  const ms = median(await timer.samples((pass) => {
+    pass.setPipeline(copy);
+    for (const group of groups) {
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(Math.min(workgroups, 16384), Math.ceil(workgroups / 16384));
+    }
+  }, HOW));
+  for (const buffer of buffers) buffer.destroy();
+  return (2 * nbytes * nodes) / ms / 1e6;
+}
+
 /**
  * @param {GPUDevice} gpu @param {boolean} software
- * @returns {Promise<{copy_gbps: number, copy_nbytes: number, fma_gflops: number}>}
+ * @returns {Promise<{copy_gbps: number, copy_nbytes: number, chain_gbps?: number, chain_nbytes?: number, fma_gflops: number}>}
  */
 export async function measureLimits(gpu, software) {
   const timer = new PassTimer(gpu);
   const most = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   const nbytes = software ? 64 << 20 : Math.min(1 << 30, 2 ** Math.floor(Math.log2(most)));
-  const usage = GPUBufferUsage.STORAGE;
-  const buffers = [0, 1].map(() => gpu.createBuffer({ size: nbytes, usage }));
-  const copy = await pipelineOf(gpu, COPY);
-  const group = bound(gpu, copy, buffers);
-  const workgroups = nbytes / 16 / 256;
-  const copyMs = median(await timer.samples((pass) => {
-    pass.setPipeline(copy);
-    pass.setBindGroup(0, group);
-    pass.dispatchWorkgroups(Math.min(workgroups, 16384), Math.ceil(workgroups / 16384));
-  }, HOW));
+  const copy_gbps = await copyRate(gpu, timer, nbytes, 1);
+  const chain = software ? {} : { chain_gbps: await copyRate(gpu, timer, CHAIN_NBYTES, CHAIN_NODES), chain_nbytes: CHAIN_NBYTES };
   const turns = software ? 16 : 512;
   const many = software ? 64 : 8192;
   const fma = await pipelineOf(gpu, FMA(turns));
-  const fmaGroup = bound(gpu, fma, [buffers[1]]);
+  const numbers = gpu.createBuffer({ size: 256, usage: GPUBufferUsage.STORAGE });
+  const fmaGroup = bound(gpu, fma, [numbers]);
   const fmaMs = median(await timer.samples((pass) => {
     pass.setPipeline(fma);
     pass.setBindGroup(0, fmaGroup);
     pass.dispatchWorkgroups(many);
   }, HOW));
-  for (const buffer of buffers) buffer.destroy();
+  numbers.destroy();
   timer.destroy();
   return {
-    copy_gbps: (2 * nbytes) / copyMs / 1e6,
+    copy_gbps,
     copy_nbytes: nbytes,
+    ...chain,
     fma_gflops: (many * 256 * turns * FMA_OPERATIONS) / fmaMs / 1e6,
   };
 }
