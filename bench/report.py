@@ -168,16 +168,21 @@ def _number(value: float) -> str:
 
 
 def _geometric(rows: Mapping[str, Row]) -> str:
-    def mean(chosen: Callable[[int], bool]) -> str:
-        ratios = [r["ratio"] for c, r in rows.items() if r["ratio"] and chosen(_size(c)[1])]
+    def mean(chosen: Callable[[str], bool]) -> str:
+        ratios = [r["ratio"] for case, r in rows.items() if r["ratio"] and chosen(case)]
         if not ratios:
             return "not measured"
         low = min(ratios)
         count = len(ratios)
         return f"{exp(sum(map(log, ratios)) / count):.2f}× of {count} (least {low:.2f}×)"
 
-    one, more = mean(lambda size: size == 1), mean(lambda size: size > 1)
-    return f"Geometric mean of the ratios: {one} at size 1, {more} elsewhere.\n"
+    def decodes(case: str) -> bool:
+        return "/decode" in case
+
+    one = mean(lambda case: _size(case)[1] == 1)
+    more = mean(lambda case: _size(case)[1] > 1 and not decodes(case))
+    told = f"{one} at size 1, {mean(decodes)} for attention of one row, {more} elsewhere"
+    return f"Geometric mean of the ratios: {told}.\n"
 
 
 def _spreads(rows: Collection[Row]) -> str:

@@ -156,9 +156,20 @@ def test_tables_show_time_ratio_and_share_against_the_fastest_peer(tmp_path):
     assert "| 64x96 |  | 200, 0.50×, 37 % |" in text
     assert "- a note" in text
     mean = statistics.geometric_mean([3, 0.5])
-    assert f"2.00× of 1 (least 2.00×) at size 1, {mean:.2f}× of 2 (least 0.50×)" in text
+    assert f"{mean:.2f}× of 2 (least 0.50×) elsewhere" in text
+    assert "2.00× of 1 (least 2.00×) at size 1, not measured for attention of one row" in text
     assert "A machine; Some GPU, without shader-f16; browser Chrome/1, webgpu_py 0.1.0" in text
     assert list(files) == ["docs/benchmarks/some-gpu-rows.svg", "BENCHMARKS.md"]
+
+
+def test_attention_of_one_row_has_a_mean_of_its_own(tmp_path):
+    rows = [
+        a_row("attention/llama/decode128", 0.1, 0.4),
+        a_row("attention/llama/prefill128", 0.1, 0.3),
+    ]
+    text = report(stored(tmp_path, a_result(rows)))["BENCHMARKS.md"]
+    attention = "4.00× of 1 (least 4.00×) for attention of one row"
+    assert f"not measured at size 1, {attention}, 3.00× of 1 (least 3.00×) elsewhere" in text
 
 
 def test_cases_left_out_are_named_once_a_shape(tmp_path):
