@@ -74,7 +74,8 @@ class WorkerHeap:
     def _received(self, event):
         message = json.loads(event["message"])
         answer = self._answers.pop(message.get("id"), None)
-        if answer is None:
+        # A watch that has ended waits for no answer any more.
+        if answer is None or answer.done():
             return
         if "error" in message:
             answer.set_exception(RuntimeError(message["error"]["message"]))
