@@ -162,3 +162,44 @@ def test_what_is_kept_can_be_listed_and_forgotten(download):
     download.files.log.clear()
     download.loaded()
     assert download.files.log
+
+
+CROWD = """
+const {writableStore} = await import('/js/stores.js');
+const store = await writableStore();
+const bytes = new Uint8Array(2 << 20).map((_, i) => i * 7);
+let read = 0;
+async function round(key) {
+  const there = new Map(Array.from({length: 40}, (_, i) => [i, Promise.withResolvers()]));
+  const names = [...there.keys()];
+  const writer = async () => {
+    for (let i = names.shift(); i !== undefined; i = names.shift()) {
+      await store.put(key, String(i), bytes.slice());
+      there.get(i).resolve();
+    }
+  };
+  const reader = async () => {
+    const part = new Uint8Array(300_000);
+    for (const [i, {promise}] of there) {
+      await promise;
+      for (let from = 0; from < 1_600_000; from += 400_000) {
+        if (await store.read(key, String(i), from, part) && part[1] === bytes[from + 1]) read++;
+      }
+    }
+  };
+  await Promise.all([writer(), writer(), writer(), writer(), reader(), reader()]);
+  await store.remove(key);
+}
+const rounds = async () => {
+  for (let i = 0; i < argument.rounds; i++) await round(`crowd ${i}`);
+};
+const late = new Promise((resolve) => setTimeout(resolve, 60_000));
+await Promise.race([rounds(), late]);
+return read;
+"""
+
+
+def test_files_that_are_written_and_read_at_once_all_open(download):
+    # The copies are garbage, which is collected while files are being opened.
+    rounds = 8
+    assert download.run(CROWD, rounds=rounds)["value"] == rounds * 40 * 2 * 4

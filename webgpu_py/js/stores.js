@@ -14,6 +14,20 @@ export async function readBlob(blob, from, target) {
   return part?.byteLength === target.length;
 }
 
+/** Files whose opening is under way. */
+const opening = new Set();
+
+// Chromium forgets the promise of a file that is collected meanwhile, which then waits for ever (seen in 156: one
+// in some 500, of 37,000 that were held none).
+async function openAccess(file, options) {
+  opening.add(file);
+  try {
+    return await file.createSyncAccessHandle(options);
+  } finally {
+    opening.delete(file);
+  }
+}
+
 class FileStore {
   persistent = true;
 
@@ -54,7 +68,7 @@ class FileStore {
   async read(key, name, from, target) {
     let access;
     try {
-      access = await (await this.file(key, name)).createSyncAccessHandle({mode: 'read-only'});
+      access = await openAccess(await this.file(key, name), {mode: 'read-only'});
     } catch {
       // Gone, or a browser that lets one reader at a time.
       return await readBlob(await this.get(key, name), from, target);
@@ -69,7 +83,7 @@ class FileStore {
   async put(key, name, bytes) {
     const folder = await this.folder.getDirectoryHandle(key, {create: true});
     const file = await folder.getFileHandle(name, {create: true});
-    const access = await file.createSyncAccessHandle();
+    const access = await openAccess(file);
     try {
       access.truncate(0);
       access.write(bytes, {at: 0});
