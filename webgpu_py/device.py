@@ -36,6 +36,7 @@ class Device:
         self._reopen = reopen
         self._turn = asyncio.Lock()
         self._pipelines: dict[PipelineKey, int] = {}
+        self._compiling: dict[PipelineKey, asyncio.Task[None]] = {}
         self.choices = Choices()
         """Kernels that `Session.autotune` found fast here."""
 
@@ -78,18 +79,35 @@ class Device:
             fresh = await self._reopen()
             await self.bridge.close()
             self._pipelines.clear()
+            self._compiling.clear()
             self.bridge = fresh
             tell("device.restarted", named(fresh.info))
 
     async def pipelines(self, specs: Mapping[PipelineKey, PipelineSpec]) -> dict[PipelineKey, int]:
         """Handles of compiled pipelines; each distinct one is compiled once a device."""
-        new = {k: s for k, s in specs.items() if k not in self._pipelines}
+        new = {
+            k: s for k, s in specs.items() if k not in self._pipelines and k not in self._compiling
+        }
         if new:
-            started = time.perf_counter()
-            handles = await self.bridge.create_pipelines(list(new.values()))
-            tell("pipelines.compiled", {"count": len(new), "ms": since(started)})
-            self._pipelines.update(zip(new, handles, strict=True))
+            task = asyncio.ensure_future(self._compile(new))
+            self._compiling.update(dict.fromkeys(new, task))
+        for task in {self._compiling[k] for k in specs if k in self._compiling}:
+            # Others may wait for it, too.
+            await asyncio.shield(task)
         return {k: self._pipelines[k] for k in specs}
+
+    async def _compile(self, specs: Mapping[PipelineKey, PipelineSpec]) -> None:
+        started = time.perf_counter()
+        bridge, compiling = self.bridge, asyncio.current_task()
+        try:
+            handles = await bridge.create_pipelines(list(specs.values()))
+            tell("pipelines.compiled", {"count": len(specs), "ms": since(started)})
+            if bridge is self.bridge:
+                self._pipelines.update(zip(specs, handles, strict=True))
+        finally:
+            for key in specs:
+                if self._compiling.get(key) is compiling:
+                    del self._compiling[key]
 
     async def recall_choices(self) -> None:
         """Take up what `Session.autotune` found on an earlier visit, in a browser."""

@@ -56,7 +56,7 @@ class Residence:
         self._calls = calls
         self._limits = limits
         self._buffers: list[int] = []
-        self._given_up = False
+        self._begun = self._given_up = False
 
     def _own(self, nbytes: int, label: str) -> int:
         return self.memory.add(nbytes, "state", label)
@@ -67,25 +67,39 @@ class Residence:
         """Allocate, upload constants and prepack; meanwhile load the variants, the first first."""
         self._check_sizes()
         await self._allocate()
-        first = asyncio.ensure_future(self._load_first(lowered))
-        others = asyncio.ensure_future(self._load_others(first, prepare))
+        loading = asyncio.ensure_future(self._load_all(lowered, prepare))
         try:
-            await self._prepack(lowered, (first, others), progress)
-            await asyncio.shield(others)
+            await self._prepack(lowered, loading, progress)
+            await asyncio.shield(loading)
         except BaseException:
             # What a browser is making can't be called off; once there, it is freed like the rest.
             self._given_up = True
-            await asyncio.shield(asyncio.gather(first, others, return_exceptions=True))
+            await asyncio.shield(asyncio.gather(loading, return_exceptions=True))
             raise
 
-    async def _load_first(self, lowered: Lowered) -> None:
-        self.variants[dims_key(lowered.env)] = await self.load(lowered)
-
-    async def _load_others(self, first: asyncio.Future[None], envs: Sequence[Env]) -> None:
-        await asyncio.shield(first)
-        for env in envs:
+    async def _load_all(self, first: Lowered, envs: Sequence[Env]) -> None:
+        """Load the variants; a browser compiles the kernels of all of them side by side."""
+        self._begun = True
+        # What weights wait for is asked for before what they don't.
+        compiling = [self._compile(first.once), self._compile(first.dispatches)]
+        found = {dims_key(first.env): first}
+        try:
+            for env in envs:
+                await asyncio.sleep(0)
+                if dims_key(env) not in found and not self._given_up:
+                    found[dims_key(env)] = self.lower(env)
+                    compiling.append(self._compile(found[dims_key(env)].dispatches))
+        finally:
+            made = await asyncio.gather(*compiling, return_exceptions=True)
+        for error in made:
+            if isinstance(error, BaseException):
+                raise error
+        for key, lowered in found.items():
             if not self._given_up:
-                await self.variant(env)
+                self.variants[key] = await self.load(lowered)
+
+    def _compile(self, dispatches: Sequence[Dispatch]) -> asyncio.Future[dict[PipelineKey, int]]:
+        return asyncio.ensure_future(self.device.pipelines(specs_of(dispatches)))
 
     async def variant(self, env: Env) -> Variant:
         """The variant of `env`'s dims, lowered and loaded at its first use."""
@@ -101,7 +115,7 @@ class Residence:
     def lower(self, env: Env, choices: Choices | None = None) -> Lowered:
         """Dispatches at `env`'s live dims, by the device's choices or others."""
         # What is done once at build needs no second lowering for other live dims.
-        calls = [c for c in self._calls if not self.variants or c.index not in self.memory.once]
+        calls = [c for c in self._calls if not self._begun or c.index not in self.memory.once]
         device = self.device
         target = Target(
             self._limits,
@@ -196,7 +210,7 @@ class Residence:
     async def _prepack(
         self,
         lowered: Lowered,
-        loading: tuple[asyncio.Future[None], asyncio.Future[None]],
+        loading: asyncio.Future[None],
         progress: Progress | None,
     ) -> None:
         """Upload every constant once; run the operators that only rearrange constants.
@@ -211,9 +225,8 @@ class Residence:
         async def upload(some: Sequence[Upload]) -> None:
             nonlocal done
             for one in some:
-                for task in loading:
-                    if task.done():
-                        task.result()
+                if loading.done():
+                    loading.result()
                 await self._upload(one)
                 done += self.graph.constants[one.constant].spec.nbytes
                 if progress:
@@ -225,7 +238,6 @@ class Residence:
         for batch in batches:
             await upload(batch.uploads)
             dispatches = [d for d in lowered.once if d.node in batch.nodes]
-            await asyncio.shield(loading[0])  # It has their pipelines.
             await self.run_nodes(dispatches, batch.nodes, lowered.env)
         await upload([u for u in self.memory.uploads if u.slot not in early])
         self._free(lambda slot: slot.kind == "transient")
