@@ -1,7 +1,7 @@
 //! lib: grid, fault, packed
 // Rows of a packed weight by index: `lanes` invocations a row, each of which takes four vec4 a
-// quarter of the row apart, so that enough is on its way, or with `turns` one after the other. Rows
-// and groups are whole fours.
+// quarter of the row apart, so that enough is on its way, or with `turns` one after the other, or a
+// `single` one. Rows and groups are whole fours.
 
 struct Params {
     count: u32,
@@ -18,6 +18,7 @@ struct Params {
 }
 
 override turns: bool = false;
+override single: bool = false;
 override quarters: bool = false; // rows are whole fours of vec4
 
 @group(0) @binding(0) var<storage, read> indices: array<u32>;
@@ -78,6 +79,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         for (var i = lane; i < params.fours; i += params.lanes) {
             put(at, i, vec4<f32>(0.0));
         }
+        return;
+    }
+    if (single) {
+        put(at, lane, value(row, lane));
         return;
     }
     if (turns) {

@@ -2,9 +2,9 @@
 enable subgroups;
 // Packed linear for few rows by integer dot products: 4 products an instruction, on codes as
 // they are, where packed_gemv makes a float of each. On its way to workgroup memory a number of x
-// becomes a pair of int8 and one more, what rounding left, with a scale every 32 numbers: off by
-// 2^-24 of the largest of those, as float32 is. As there, `lanes` invocations share a set of
-// columns and read 16 bytes of codes at a time; the first two of them are asked for before x is.
+// becomes a pair of int8 and one more, what rounding left, with a scale every 32 numbers: off by at
+// most 2^-23 of the largest of those. As there, `lanes` invocations share a set of columns and read
+// 16 bytes of codes at a time; the first two of them are asked for before x is.
 // Neighbours of a workgroup are taken to be neighbours of a subgroup, as they are on GPUs that are
 // known; the self test tries it.
 
@@ -20,7 +20,7 @@ override items: u32 = chunk / 8u;
 // One more than a chunk has, so that neighbours read from different banks.
 override pitch: u32 = items + 1u;
 override x_count: u32 = slots * pitch;
-override sum_count: u32 = wg_size / min(lanes, subgroup);
+override sum_count: u32 = wg_size / min(lanes, subgroup) * columns;
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read> norm: array<vec4<f32>>;
@@ -30,12 +30,23 @@ var<workgroup> x_tile: array<vec4<u32>, x_count>;
 var<workgroup> x_rest: array<vec2<u32>, x_count>;
 // Of each chunk of x the sum of its pairs, that of its rests, and what pairs are multiplied by.
 var<workgroup> x_sums: array<vec3<i32>, slots>;
-var<workgroup> partial: array<vec4<f32>, sum_count>;
+var<workgroup> partial: array<f32, sum_count>;
 
 const ONES = 0x01010101u;
 
 fn sum_of(words: vec2<u32>) -> i32 {
     return dot4I8Packed(words.x, ONES) + dot4I8Packed(words.y, ONES);
+}
+
+// As `pair_scales`, of powers of two: a division here is what everything else waits for.
+fn shift_scales(most: u32) -> vec2<f32> {
+    if (most >= 0x7f800000u) {
+        return vec2<f32>(0.0, bitcast<f32>(most | 0x7fc00000u));
+    }
+    // Carries into the exponent where the mantissa times 2^14 is more than PAIR_LARGEST.
+    let bits = max(most, 27u << 23u) + 0x14fffu;
+    let exponent = bits >> 23u;
+    return vec2<f32>(bitcast<f32>((268u - exponent) << 23u), bitcast<f32>((exponent - 14u) << 23u));
 }
 
 // The invocation's part of the chunks of x from `first` on: 8 numbers, a quad 32; returns their
@@ -58,7 +69,7 @@ fn stage_part(i: u32, row: u32, first: u32) -> f32 {
     var most = max(most_bits(a), most_bits(b));
     most = max(most, quadSwapX(most));
     most = max(most, quadSwapY(most));
-    let scales = pair_scales(most);
+    let scales = shift_scales(most);
     a *= scales.x;
     b *= scales.x;
     if (chunk == 32u) {
@@ -209,10 +220,19 @@ fn chunk_sums(q: Codes, at: u32) -> vec4<f32> {
     return vec4<f32>(left, chunk_sum(q.c, q.c_scale, at), chunk_sum(q.d, q.d_scale, at));
 }
 
-// Sums over the lanes of a set, as far as they are neighbours.
-fn together(sums: vec4<f32>) -> vec4<f32> {
-    var found = sums + quadSwapX(sums);
-    found += quadSwapY(found);
+// Sums over the lanes of a set, as far as they are neighbours: of column lane % columns alone, since
+// what a lane leaves to its neighbours first need not be exchanged later.
+fn together(sums: vec4<f32>, lane: u32) -> f32 {
+    let odd = (lane & 1u) != 0u;
+    var found = 0.0;
+    if (columns == 2u) {
+        found = select(sums.x, sums.y, odd) + quadSwapX(select(sums.y, sums.x, odd));
+        found += quadSwapY(found);
+    } else {
+        let pair = select(sums.xz, sums.yw, odd) + quadSwapX(select(sums.yw, sums.xz, odd));
+        let high = (lane & 2u) != 0u;
+        found = select(pair.x, pair.y, high) + quadSwapY(select(pair.y, pair.x, high));
+    }
     if (lanes >= 8u && subgroup >= 8u) {
         found += subgroupShuffleXor(found, 4u);
     }
@@ -223,11 +243,6 @@ fn together(sums: vec4<f32>) -> vec4<f32> {
         found += subgroupShuffleXor(found, 16u);
     }
     return found;
-}
-
-fn pick(sums: vec4<f32>, column: u32) -> f32 {
-    let pair = select(sums.xy, sums.zw, column >= 2u);
-    return select(pair.x, pair.y, (column & 1u) != 0u);
 }
 
 @compute @workgroup_size(wg_size)
@@ -271,13 +286,20 @@ fn main(
     if (lanes < slots) {
         sums += chunk_sums(next, lane + lanes);
     }
+    var fifth: Codes;
+    if (4u * lanes < slots) {
+        fifth = fetch(rows, lane + 4u * lanes);
+    }
     if (2u * lanes < slots) {
         sums += chunk_sums(third, lane + 2u * lanes);
     }
     if (3u * lanes < slots) {
         sums += chunk_sums(fourth, lane + 3u * lanes);
     }
-    for (var turn = 4u * lanes; turn < slots; turn += lanes) {
+    if (4u * lanes < slots) {
+        sums += chunk_sums(fifth, lane + 4u * lanes);
+    }
+    for (var turn = 5u * lanes; turn < slots; turn += lanes) {
         sums += chunk_sums(fetch(rows, turn + lane), turn + lane);
     }
     for (var first = slots; first < chunks; first += slots) {
@@ -288,33 +310,32 @@ fn main(
             sums += chunk_sums(fetch(rows, first + turn + lane), turn + lane);
         }
     }
-    sums = together(sums);
+    var sum = together(sums, lane);
     let joined = min(lanes, subgroup);
     if (lanes > joined) {
-        if (thread % joined == 0u) {
-            partial[thread / joined] = sums;
+        if (thread % joined < columns) {
+            partial[thread / joined * columns + thread % joined] = sum;
         }
         workgroupBarrier();
-        let first = thread / lanes * (lanes / joined);
-        sums = partial[first] + partial[first + 1u];
+        let first = thread / lanes * (lanes / joined) * columns + lane % columns;
+        sum = partial[first] + partial[first + columns];
         if (lanes >= 4u * joined) {
-            sums += partial[first + 2u] + partial[first + 3u];
+            sum += partial[first + 2u * columns] + partial[first + 3u * columns];
         }
         for (var i = 4u; i < lanes / joined; i++) {
-            sums += partial[first + i];
+            sum += partial[first + i * columns];
         }
     }
     if (has_norm) {
-        sums *= inverseSqrt(workgroup_sum(thread, own_squares) / f32(params.k) + params.eps);
+        sum *= inverseSqrt(workgroup_sum(thread, own_squares) / f32(params.k) + params.eps);
     }
-    if (lane >= per_set) {
-        return;
+    if (gate != 0u) {
+        let up = subgroupShuffleXor(sum, per_set);
+        sum = gated_sum(col + lane, sum, up);
+    } else if (lane < per_set) {
+        sum = biased(sum, col + lane);
     }
-    let sum = pick(sums, lane);
-    if (gate == 0u) {
-        store(row, col + lane, biased(sum, col + lane), added);
-    } else {
-        let up = pick(sums, lane + per_set);
-        store(row, col + lane, gated_sum(col + lane, sum, up), added);
+    if (lane < per_set) {
+        store(row, col + lane, sum, added);
     }
 }

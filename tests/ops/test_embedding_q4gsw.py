@@ -5,6 +5,7 @@ import pytest
 
 from ops.opcase import Const, In, OpCase, check, check_all, run
 from ops.q4case import packed
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, IndexOutOfRange, ShapeError, UnsupportedOperator
 
 OP = "et_vk.embedding_q4gsw.default"
@@ -90,8 +91,8 @@ def test_index_of_an_input_is_refused_before_the_run(bad):
         run(c)
 
 
-async def computed_index(value, kind):
-    """The indices are a sum that only the device knows."""
+async def computed_index(value, kind, before=(0,), after=(63,)):
+    """The indices are numbers that only the device makes integers of."""
     import sys
 
     import numpy as np
@@ -103,7 +104,7 @@ async def computed_index(value, kind):
     results = []
     for limits in (None, {"max_storage_buffer_binding_size": 1024}):
         g = wg.Graph()
-        x = g.input("x", (3,))
+        x = g.input("x", (len(before) + 1 + len(after),))
         i = g.call("aten._to_copy.default", x, 3)
         weight = g.constant(np.full((64, 16), 0x99, np.uint8))
         scales = g.constant(np.ones((64, 1), np.float32))
@@ -111,11 +112,11 @@ async def computed_index(value, kind):
         g.output("y", y)
         session = await g.build(device, limits)
         try:
-            await session.run(x=np.array([0, value, 63], np.float32))
+            await session.run(x=np.array([*before, value, *after], np.float32))
             results.append("no error")
         except wg.IndexOutOfRange as error:
             results.append(str(error))
-        good = (await session.run(x=np.array([0, 1, 63], np.float32)))["y"]
+        good = (await session.run(x=np.array([*before, 1, *after], np.float32)))["y"]
         results.append(bool((good == 1).all()))
         session.close()
     return results
@@ -125,6 +126,15 @@ async def computed_index(value, kind):
 def test_index_of_the_device_is_reported_after_the_run(gpu, bad):
     for text in gpu.call(computed_index, value=bad, kind="browser")[0::2]:
         assert f"index {bad} at position 1 is out of range" in text
+
+
+def test_browser_with_the_kernels_of_a_gpu(gpu):
+    with hardware_routes(gpu):
+        check_all([*CASES, *(case(9, 4 * n, 4, [7]) for n in (1, 2, 5, 64, 131))], gpu)
+        found = gpu.call(computed_index, value=64, kind="browser", before=(), after=())
+    assert found[1::2] == [True, True]
+    for text in found[0::2]:
+        assert "index 64 at position 0 is out of range" in text
 
 
 def zeros(dtype):

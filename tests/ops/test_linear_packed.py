@@ -97,6 +97,7 @@ ODD = [
 EMBEDDING = [
     *(embedding(*of(kind, 11, width(kind)), [0, 10, 3, 3]) for kind in SUPPORTED),
     *(embedding(*of(kind, 5, 7), [[4, 0], [1, 1]]) for kind in ("F16", "BF16", "F32")),
+    *(embedding(*of(kind, 11, width(kind)), [7]) for kind in SUPPORTED),
     embedding(*requantized(6, 36, 8), [5, 0, 2]),
     embedding(*requantized(6, 33, 8), [5, 0, 2]),
     embedding(
@@ -120,7 +121,7 @@ def test_browser(gpu):
 @pytest.mark.parametrize("without", [(), EVERYWHERE])
 def test_browser_with_the_kernels_of_a_gpu(gpu, without):
     with hardware_routes(gpu, without):
-        check_all(ONE_ROW, gpu)
+        check_all(ONE_ROW + EMBEDDING, gpu)
 
 
 def tied(device_limits=None):

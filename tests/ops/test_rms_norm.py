@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ops.opcase import Const, In, OpCase, check, check_all, distinct
+from ops.routes import hardware_routes
 from webgpu_py import DtypeError, ShapeError, UnsupportedOperator
 
 NAME = "et_vk.rms_norm.default"
@@ -63,6 +64,12 @@ def test_cpu(c):
 
 def test_browser(gpu):
     check_all(CASES, gpu)
+
+
+def test_browser_with_the_kernels_of_a_gpu(gpu):
+    one_row = [case((1, 1, n)) for n in (1, 3, 4, 100, 576, 1030, 2048)]
+    with hardware_routes(gpu):
+        check_all([*CASES, *one_row], gpu)
 
 
 @pytest.mark.slow

@@ -123,6 +123,14 @@ class Lowering:
         """Workgroup width: a power of two, at most `wanted` and what the device launches."""
         return self.limits.workgroup_width(wanted)
 
+    def bakes(self, rows: int) -> bool:
+        """Whether to `bake` a kernel that does little for each of so many rows.
+
+        One row is a matter of 2 or 3 us, of which it waits 0.2 for its params (H200). An adapter
+        on the CPU does not wait for them.
+        """
+        return rows == 1 and not self.software
+
     def dispatch(
         self,
         kernel: str | Kernel,

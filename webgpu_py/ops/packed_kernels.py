@@ -37,8 +37,12 @@ INTEGER_DOT = "packed_4x8_integer_dot_product"
 DOT_FEATURES = frozenset({"subgroups", INTEGER_DOT})
 DOT_MANY = 16384
 """Columns from which on few lanes a column take less time (H200)."""
-DOT_LARGE = 1 << 24
-"""Elements of a weight from which on sets of 4 columns take less time than sets of 2 (H200)."""
+DOT_SHORT = 20
+"""Chunks of a row, at most, that so many columns leave to four lanes, at most five for each: 10 us
+instead of 12 at 576x49152 (H200)."""
+DOT_LARGE, DOT_LARGE_BESIDE = 1 << 24, 1 << 22
+"""Elements of a weight from which on sets of 4 columns take less time than sets of 2, the second
+where the scales of a set lie beside each other (H200)."""
 DOT_STORAGE = 8
 """Bytes of an invocation of packed_gemv_dot: 4 of partial sums, 4 of reduce.wgsl."""
 
@@ -125,22 +129,25 @@ def has_dots(weight: PackedMatrix, features: frozenset[str]) -> bool:
     return features >= DOT_FEATURES and _pairs(weight)
 
 
-def gemv_dot(weight: PackedMatrix, m: int, limits: Limits, wanted: int = 256) -> Route:
-    """packed_gemv_dot; at most `wanted` lanes a set of columns."""
+def gemv_dot(weight: PackedMatrix, m: int, limits: Limits, wanted: int | None = None) -> Route:
+    """packed_gemv_dot; `wanted` lanes a set of columns, by default the rule's."""
     # Measured on an H200: a lane for each chunk of a row, but fewer where columns abound. Only
     # layers that wait for each other tell: side by side 64 lanes seem better for long rows.
     chunks = weight.k // weight.chunk
     row = 1 << (chunks - 1).bit_length()
-    if m * weight.n >= DOT_MANY:
-        wanted = min(wanted, 16 if row <= 32 else 32)
+    many = m * weight.n >= DOT_MANY
+    short = wanted is None and many and chunks <= DOT_SHORT
+    if wanted is None:
+        wanted = QUAD if short else 256 if not many else 16 if row <= 32 else 32
     slot = 3 * weight.chunk + 40
     room = limits.max_compute_workgroup_storage_size - REDUCE_NBYTES
     lanes = max(4, min(limits.workgroup_width(wanted), row))
     while lanes * slot + DOT_STORAGE * limits.workgroup_width(8 * lanes) > room:
         lanes //= 2
-    width = limits.workgroup_width(lanes * (4 if lanes == row else 8))
+    width = limits.workgroup_width(lanes * (64 if short else 4 if lanes == row else 8))
     turns = min(ceil_div(chunks, lanes), (room - DOT_STORAGE * width) // (lanes * slot))
-    columns = 4 if weight.n * weight.k >= DOT_LARGE else 2
+    large = DOT_LARGE_BESIDE if weight.scales_beside else DOT_LARGE
+    columns = 4 if weight.n * weight.k >= large and not short else 2
     constants = {"chunk": weight.chunk, "lanes": lanes, "slots": lanes * turns}
     constants |= {"columns": columns, "wg_size": width}
     constants |= {"beside": weight.scales_beside, "halves": weight.half_scales}

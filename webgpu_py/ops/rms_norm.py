@@ -25,6 +25,7 @@ def lower_rms_norm(
         {"rows": rows, "width": width, "eps": eps},
         rows,
         {"whole": width % 4 == 0, "wg_size": out.width(lanes)},
+        out.bakes(rows),
     )
 
 

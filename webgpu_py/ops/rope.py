@@ -74,7 +74,8 @@ def _dispatch(
 ) -> None:
     kernel, width, items = _kernel(out, params, arrangement)
     constants = {"arrangement": arrangement, "wg_size": width}
-    out.dispatch(kernel, bind, params, ceil_div(items, width), constants)
+    baked = out.bakes(params["count"])
+    out.dispatch(kernel, bind, params, ceil_div(items, width), constants, baked)
 
 
 def _kernel(out: Lowering, params: dict[str, int], arrangement: int) -> tuple[str, int, int]:

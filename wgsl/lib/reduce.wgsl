@@ -56,7 +56,11 @@ fn workgroup_sum(lane: u32, value: f32) -> f32 {
         if (wg_size >= 256u) {
             sum += reduce_total(reduce_quad(lane + 128u) + reduce_quad(lane + 192u));
         }
-        for (var i = lane + 256u; i < wg_size; i += 64u) {
+        if (wg_size >= 512u) {
+            let more = reduce_quad(lane + 256u) + reduce_quad(lane + 320u);
+            sum += reduce_total(more + (reduce_quad(lane + 384u) + reduce_quad(lane + 448u)));
+        }
+        for (var i = lane + 512u; i < wg_size; i += 64u) {
             sum += reduce_total(reduce_quad(i));
         }
         reduce_first[lane] = sum;
