@@ -5,7 +5,7 @@ import { timeRuns, watchPasses } from './peer-passes.js';
 
 const FOLDER = './peers/onnxruntime-web/';
 // On a software adapter a run above this takes minutes.
-const MOST_SOFTWARE_FLOPS = 4.5e9;
+const MOST_SOFTWARE_FLOPS = 3e10;
 const WRONG_ON_SOFTWARE_ROWS = 32; // its flash attention, from so many rows on, at subgroups of 4
 
 /** The library, loaded once a page: {ort, version}. */

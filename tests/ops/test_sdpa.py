@@ -300,6 +300,7 @@ def test_the_route_is_a_function_of_shapes_and_limits():
     limits = Limits()
     assert route(g, limits) == "split"
     assert split_sizes(g, 64) == (4, 32)
+    assert split_sizes(g, 64, 32) == (4, 4)
     assert split_sizes(g, 32) == (4, 1)
     many = Geometry(8, 8, 4, 128, 2048, 64, 1.0, (0, 0, 0), (0, 0, 0))
     assert route(many, limits) == "tile"

@@ -26,6 +26,9 @@ TILE_GROUPS, TILE_SPLITS = 1200, 8
 """Workgroups that keep a large GPU busy to the end, when the longest are still at it, and the most
 stretches of the keys to get them (H200)."""
 SPLIT_WIDTH, SPLIT_ROWS, SPLIT_KEYS = 64, 8, 64
+SPLIT_GROUPS, SPLIT_GROUPS_CPU = 1024, 32
+"""Workgroups that keep a large GPU busy, and an adapter on the CPU: there each of those that have
+nothing to do takes 2 us (SwiftShader)."""
 MERGE_WIDTH = 256
 QUAD, QUAD_ROWS = 4, 4
 MASKED = -1e30
@@ -65,7 +68,7 @@ def route(g: Geometry, limits: Limits) -> Route:
     return "tile" if fits and g.rows > TILE_ROWS and g.tokens > 4 else "split"
 
 
-def split_sizes(g: Geometry, width: int) -> tuple[int, int]:
+def split_sizes(g: Geometry, width: int, groups: int = SPLIT_GROUPS) -> tuple[int, int]:
     """Rows of a workgroup, and stretches the keys are split into; both from maximal sizes only.
 
     More than one token always takes blocks of the same height: a kernel for every live number of
@@ -75,7 +78,7 @@ def split_sizes(g: Geometry, width: int) -> tuple[int, int]:
     rows = ceil_div(g.rows, blocks) if g.tokens == 1 else SPLIT_ROWS
     if width < SPLIT_WIDTH:
         return rows, 1
-    wanted = ceil_div(1024, g.streams * blocks)
+    wanted = ceil_div(groups, g.streams * blocks)
     return rows, max(1, min(wanted, 128, ceil_div(g.keys, SPLIT_KEYS)))
 
 
@@ -178,7 +181,7 @@ def _attend_split(
 ) -> None:
     """attention_decode or a form of attention_split, and what joins the stretches of the keys."""
     width = out.width(SPLIT_WIDTH)
-    rows, splits = split_sizes(g, width)
+    rows, splits = split_sizes(g, width, SPLIT_GROUPS_CPU if out.software else SPLIT_GROUPS)
     params["splits"] = splits
     partial = _partial(out, g, splits)
     if _in_quads(g, out):
