@@ -127,7 +127,8 @@ class Lowering:
         """Whether to `bake` a kernel that does little for each of so many rows.
 
         One row is a matter of 2 or 3 us, of which it waits 0.2 for its params (H200). An adapter
-        on the CPU does not wait for them.
+        on the CPU does not wait for them. A kernel that reports faults has its node among them,
+        so that each node has a pipeline of its own.
         """
         return rows == 1 and not self.software
 
