@@ -19,13 +19,12 @@ const opening = new Set();
 
 // Chromium forgets the promise of a file that is collected meanwhile, which then waits for ever (seen in 156: one
 // in some 500, of 37,000 that were held none).
-async function openAccess(file, options) {
+function openAccess(file, options) {
+  const opened = file.createSyncAccessHandle(options);
+  const forget = () => opening.delete(file);
   opening.add(file);
-  try {
-    return await file.createSyncAccessHandle(options);
-  } finally {
-    opening.delete(file);
-  }
+  opened.then(forget, forget);
+  return opened;
 }
 
 class FileStore {
@@ -97,7 +96,15 @@ class FileStore {
 
   async remove(key) {
     this.folders.delete(key);
-    await this.folder.removeEntry(key, {recursive: true}).catch(notFound);
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return void (await this.folder.removeEntry(key, {recursive: true}).catch(notFound));
+      } catch (error) {
+        // Chromium may count a file as open for a moment after its handle was closed (seen in 156).
+        if (error.name !== 'NoModificationAllowedError' || attempt === 20) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
   }
 }
 
