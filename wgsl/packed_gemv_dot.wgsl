@@ -2,8 +2,8 @@
 enable subgroups;
 // Packed linear for few rows by integer dot products: 4 products an instruction, on codes as
 // they are, where packed_gemv makes a float of each. On its way to workgroup memory a number of x
-// becomes a pair of int8 and one more, what rounding left, with a scale every 32 numbers: off by at
-// most 2^-23 of the largest of those. As there, `lanes` invocations share a set of columns and read
+// becomes a pair of int8 and one more, what rounding left, with a scale every 32 numbers: off by
+// about 2^-23 of the largest of those. As there, `lanes` invocations share a set of columns and read
 // 16 bytes of codes at a time; the first two of them are asked for before x is.
 // Neighbours of a workgroup are taken to be neighbours of a subgroup, as they are on GPUs that are
 // known; the self test tries it.

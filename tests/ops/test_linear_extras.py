@@ -110,6 +110,9 @@ def test_shared_k(gpu):
 def test_sets_of_four_columns(gpu):
     with hardware_routes(gpu):
         check(layer("Q4_0", 16402, 1024, 1, norm=True), gpu)
+        # Sets of 4 columns with a gate, and four lanes a column.
+        check(layer("Q4_0", 16402, 1024, 1, True, True, "silu", True), gpu)
+        check(layer("Q4_0", 16390, 576, 1, norm=True), gpu)
 
 
 def test_integer_dot_products_of_what_is_not_finite_or_very_small(gpu):
