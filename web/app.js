@@ -23,8 +23,8 @@ const query = new URLSearchParams(location.search);
 let deviceKind = query.get('device') === 'cpu' ? 'cpu' : 'browser';
 const stages = new Stages(byId('progress'));
 const composer = new Composer({ submit, stop: () => chat.stop() });
-const chat = new ChatView(byId('chat'), { onBusy: (busy) => composer.busy(busy), onLost: (error) => fail(error, current) });
-const inside = new InsideView(byId('inside'), { onBusy: (busy) => composer.busy(busy, false) });
+const chat = new ChatView(byId('chat'), { onBusy: showComposer, onLost: (error) => fail(error, current) });
+const inside = new InsideView(byId('inside'));
 const program = new ProgramView(byId('program'));
 
 const TITLES = {
@@ -151,6 +151,12 @@ const COMPOSER = {
   inside: { placeholder: 'Type words to look at', verb: 'Look' },
 };
 
+function showComposer() {
+  const { view = '' } = root.dataset;
+  byId('composer').hidden = !(view in COMPOSER);
+  if (view in COMPOSER) composer.show(COMPOSER[/** @type {keyof typeof COMPOSER} */ (view)], view === 'chat' && chat.answering !== null);
+}
+
 /** @param {string} kind of file that is open */
 function showTabs(kind) {
   const tabs = [...document.querySelectorAll('#tabs button')];
@@ -171,8 +177,7 @@ function hideTabs() {
 function showView(view) {
   root.dataset.view = view;
   for (const name of ['chat', 'inside', 'program']) byId(name).hidden = name !== view;
-  byId('composer').hidden = !(view in COMPOSER);
-  if (view in COMPOSER) composer.say(COMPOSER[/** @type {keyof typeof COMPOSER} */ (view)]);
+  showComposer();
   for (const tab of document.querySelectorAll('#tabs button')) {
     if (/** @type {any} */ (tab).dataset.view === view) tab.setAttribute('aria-current', 'page');
     else tab.removeAttribute('aria-current');

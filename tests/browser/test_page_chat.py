@@ -83,6 +83,28 @@ def test_a_conversation_grows_and_can_be_regenerated(chat):
     assert chat.page.locator(".message").count() == 4
 
 
+def test_a_new_chat_ends_the_answer_and_keeps_nothing_of_it(chat):
+    ask(chat, "slow please")
+    chat.page.get_by_text("slow").nth(1).wait_for()
+    chat.page.locator("#new-chat").press("Enter")
+    assert chat.by("send").is_visible()
+    assert "message 1" in answered(chat, "anew").inner_text()
+    assert chat.page.locator(".message").count() == 2
+
+
+def test_the_status_changes_under_the_focus(chat):
+    """Memory is told some time after an answer; a visitor may have gone to the controls by then."""
+    answered(chat, "hello")
+    for control in ("sampling", "new-chat"):
+        chat.page.locator(f"#{control}").focus()
+        chat.page.wait_for_timeout(300)
+        assert chat.page.evaluate("document.activeElement.id") == control
+        chat.page.keyboard.press("Enter")
+        chat.page.keyboard.press("Escape")
+        chat.page.wait_for_timeout(300)
+        assert chat.page.evaluate("document.activeElement.id") == control
+
+
 def test_markdown_is_drawn_and_cannot_run(chat):
     answer = answered(chat, MARKDOWN)
     page = chat.page
@@ -285,7 +307,24 @@ def test_look_inside_shows_tokens_heat_maps_times_and_memory(shared):
     assert page.locator("canvas").count() == 3
     assert "packed_gemm" in shared.by("kernels").inner_text()
     assert "31.2 MB" in shared.by("memory").inner_text()
+    for text in ("Four words are here", "Two words"):
+        shared.by("prompt").fill(text)
+        page.keyboard.press("Enter")
+    page.get_by_text("cut into 2 pieces").wait_for()
     page.get_by_role("button", name="Chat").click()
+
+
+def test_looking_inside_leaves_a_running_answer_its_stop(chat):
+    ask(chat, "slow please")
+    chat.page.get_by_role("button", name="Look inside").click()
+    assert not chat.by("stop").is_visible()
+    chat.by("prompt").fill("One two")
+    chat.page.keyboard.press("Enter")
+    chat.page.get_by_text("cut into 2 pieces").wait_for()
+    chat.page.get_by_role("button", name="Chat").click()
+    chat.by("stop").click()
+    chat.by("send").wait_for()
+    assert "Stopped" in chat.page.locator(".message").last.inner_text()
 
 
 def test_progress_tells_bytes_and_time_and_can_be_cancelled(shared):

@@ -23,27 +23,35 @@ export class ChatView {
   /**
    * @param {HTMLElement} root
    * @param {object} hooks
-   * @param {(busy: boolean) => void} hooks.onBusy
+   * @param {() => void} hooks.onBusy  when an answer begins or ends
    * @param {(error: any) => void} hooks.onLost  when the model is gone
    */
   constructor(root, hooks) {
     this.root = root;
     this.hooks = hooks;
     this.log = el('div', { class: 'log', role: 'log', 'aria-label': 'Conversation' });
-    this.status = el('div', { class: 'chat-status small soft' });
+    this.filled = el('span', { class: 'row' });
+    this.device = el('span');
   }
 
   /** @param {any} llm */
   open(llm) {
     this.llm = llm;
     this.context = llm.info.context;
-    this.save = saveButton(llm);
+    // Only its texts change: a control that is replaced while it has the focus loses it.
+    const status = el('div', { class: 'chat-status small soft' }, this.filled, this.device,
+      el('span', { class: 'row end' }, saveButton(llm),
+        el('button', { type: 'button', class: 'quiet', id: 'sampling', onclick: () => this.sampling.open() }, 'Sampling'),
+        el('button', { type: 'button', class: 'quiet', id: 'new-chat', onclick: () => this.fresh() }, 'New chat')));
+    this.root.replaceChildren(this.log, status);
     this.fresh();
   }
 
   /** Start over. */
   fresh() {
     this.stop();
+    this.answering = null;
+    this.hooks.onBusy();
     this.messages = [];
     this.used = 0;
     const { layers, hidden, context } = this.llm.info;
@@ -52,7 +60,6 @@ export class ChatView {
       el('p', { class: 'lead' }, 'The model runs on this machine, in this page. Nothing you type is sent anywhere.'),
       el('p', { class: 'small soft' }, `${fileName(this.llm.name)}: ${layers} layers of ${count(hidden)}, a context of ${count(context)} tokens`),
       el('div', { class: 'row ideas' }, IDEAS.map((idea) => el('button', { type: 'button', onclick: () => this.send(idea) }, idea)))));
-    this.root.replaceChildren(this.log, this.status);
     this.#showStatus();
   }
 
@@ -80,7 +87,7 @@ export class ChatView {
       bubble.body.replaceChildren(...markdown(text.whole));
       if (follow) this.#toEnd();
     };
-    this.hooks.onBusy(true);
+    this.hooks.onBusy();
     this.#toEnd();
     let problem = null;
     try {
@@ -98,13 +105,15 @@ export class ChatView {
       if (controller.signal.aborted) bubble.note.textContent = 'Stopped.';
       else problem = error;
     }
+    // Of an answer that a new chat has stopped nothing is kept.
+    if (this.answering !== controller) return;
     draw();
     this.answering = null;
     this.messages.push({ role: 'assistant', content: text.whole });
     bubble.element.setAttribute('aria-busy', 'false');
     if (problem) this.#failed(bubble, problem);
     else this.#finished(bubble, text, performance.now() - started);
-    this.hooks.onBusy(false);
+    this.hooks.onBusy();
   }
 
   /** @returns {Message[]} */
@@ -155,15 +164,14 @@ export class ChatView {
   }
 
   async #showStatus() {
-    const memory = await this.llm.memory().catch(() => null);
+    const { llm } = this;
     const share = this.context ? this.used / this.context : 0;
     const meter = el('meter', { min: 0, max: 1, high: 0.85, value: share, 'aria-label': 'Context used' });
-    this.status.replaceChildren(
-      el('span', { class: 'row' }, meter, `${count(this.used)} of ${count(this.context)} tokens`),
-      memory ? el('span', { title: `Python heap ${bytes(memory.wasm_nbytes)}` }, `${bytes(memory.gpu.total)} on the GPU`) : '',
-      el('span', { class: 'row end' }, this.save,
-        el('button', { type: 'button', class: 'quiet', id: 'sampling', onclick: () => this.sampling.open() }, 'Sampling'),
-        el('button', { type: 'button', class: 'quiet', id: 'new-chat', onclick: () => this.fresh() }, 'New chat')));
+    this.filled.replaceChildren(meter, `${count(this.used)} of ${count(this.context)} tokens`);
+    const memory = await llm.memory().catch(() => null);
+    if (llm !== this.llm) return;
+    this.device.textContent = memory ? `${bytes(memory.gpu.total)} on the GPU` : '';
+    this.device.title = memory ? `Python heap ${bytes(memory.wasm_nbytes)}` : '';
   }
 
   #atEnd() {

@@ -10,7 +10,7 @@ export class Composer {
   constructor(hooks) {
     const submit = () => {
       const text = this.box.value.trim();
-      if (text && !this.send.disabled && !this.send.hidden) hooks.submit(text);
+      if (text && !this.send.hidden) hooks.submit(text);
     };
     byId('prompt-form').addEventListener('submit', (/** @type {Event} */ event) => {
       event.preventDefault();
@@ -31,16 +31,11 @@ export class Composer {
     });
   }
 
-  /** @param {{placeholder: string, verb: string}} words */
-  say({ placeholder, verb }) {
+  /** @param {{placeholder: string, verb: string}} words @param {boolean} answering what can be stopped, and nothing sent meanwhile */
+  show({ placeholder, verb }, answering) {
     this.box.placeholder = placeholder;
     this.send.textContent = verb;
-  }
-
-  /** @param {boolean} busy @param {boolean} [stoppable] */
-  busy(busy, stoppable = true) {
-    this.send.disabled = busy;
-    this.send.hidden = busy && stoppable;
-    this.stop.hidden = !(busy && stoppable);
+    this.send.hidden = answering;
+    this.stop.hidden = !answering;
   }
 }

@@ -11,12 +11,13 @@ export const FIRST_PROMPT = 'The GPU in your machine reads these words.';
 export class InsideView {
   /** @type {any} the client's model */
   llm = null;
-  busy = false;
+  /** What to look at next: the newest of what was asked for while the model looks at something. */
+  wanted = '';
+  looking = false;
 
-  /** @param {HTMLElement} root @param {{onBusy: (busy: boolean) => void}} hooks */
-  constructor(root, hooks) {
+  /** @param {HTMLElement} root */
+  constructor(root) {
     this.root = root;
-    this.hooks = hooks;
   }
 
   /** @param {any} llm */
@@ -31,17 +32,28 @@ export class InsideView {
 
   /** @param {string} prompt */
   async look(prompt) {
-    if (this.busy) return;
-    this.busy = true;
-    this.hooks.onBusy(true);
+    this.wanted = prompt;
+    if (this.looking) return;
+    this.looking = true;
     if (this.empty) this.root.replaceChildren(el('p', { class: 'soft', role: 'status' }, 'Building the first layer…'));
+    while (this.wanted) await this.#lookAt(this.#take());
+    this.looking = false;
+  }
+
+  #take() {
+    const { wanted } = this;
+    this.wanted = '';
+    return wanted;
+  }
+
+  /** @param {string} prompt */
+  async #lookAt(prompt) {
+    const { llm } = this;
     try {
-      this.#show(prompt, await this.llm.look(prompt));
+      const found = await llm.look(prompt);
+      if (llm === this.llm) this.#show(prompt, found);
     } catch (error) {
-      this.root.replaceChildren(el('p', { class: 'card error', role: 'alert' }, errorRecord(error).message));
-    } finally {
-      this.busy = false;
-      this.hooks.onBusy(false);
+      if (llm === this.llm) this.root.replaceChildren(el('p', { class: 'card error', role: 'alert' }, errorRecord(error).message));
     }
   }
 

@@ -39,7 +39,10 @@ self.onmessage = async ({ data }) => {
 
 const answer = {
   device: async () => DEVICE,
-  memory: async () => ({ gpu: MODEL.memory, wasm_nbytes: 62e6 }),
+  async memory() {
+    await wait(100);
+    return { gpu: MODEL.memory, wasm_nbytes: 62e6 };
+  },
   async open({ source }, id) {
     const name = source.url ?? source.file.name;
     if (name.includes('broken')) throw fail('FormatError', `${name}: begins with b'<!doctype'`);
@@ -74,6 +77,7 @@ const answer = {
     return { piece: { dtype: 'uint8', shape: [words.length], data: new TextEncoder().encode(words) } };
   },
   async look({ prompt }) {
+    await wait(200);
     const texts = prompt.split(/(?=\s)/).slice(0, 12);
     const array = (...shape) => {
       const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
