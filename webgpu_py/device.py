@@ -84,30 +84,45 @@ class Device:
             tell("device.restarted", named(fresh.info))
 
     async def pipelines(self, specs: Mapping[PipelineKey, PipelineSpec]) -> dict[PipelineKey, int]:
-        """Handles of compiled pipelines; each distinct one is compiled once a device."""
-        new = {
-            k: s for k, s in specs.items() if k not in self._pipelines and k not in self._compiling
-        }
-        if new:
-            task = asyncio.ensure_future(self._compile(new))
-            self._compiling.update(dict.fromkeys(new, task))
-        for task in {self._compiling[k] for k in specs if k in self._compiling}:
-            # Others may wait for it, too.
-            await asyncio.shield(task)
+        """Handles of compiled pipelines; each distinct one is compiled once a device.
+
+        What another call is compiling is waited for; if that fails, it is that call's error, and
+        what is shared with it is compiled again. DeviceLost after a restart meanwhile.
+        """
+        bridge = self.bridge
+        while missing := {k: s for k, s in specs.items() if k not in self._pipelines}:
+            own = self._begin({k: s for k, s in missing.items() if k not in self._compiling})
+            await asyncio.wait({self._compiling[k] for k in missing})
+            if own is not None:
+                own.result()
+            if bridge is not self.bridge:
+                raise DeviceLost("the device was restarted meanwhile; build the session again")
         return {k: self._pipelines[k] for k in specs}
 
-    async def _compile(self, specs: Mapping[PipelineKey, PipelineSpec]) -> None:
-        started = time.perf_counter()
-        bridge, compiling = self.bridge, asyncio.current_task()
-        try:
-            handles = await bridge.create_pipelines(list(specs.values()))
-            tell("pipelines.compiled", {"count": len(specs), "ms": since(started)})
-            if bridge is self.bridge:
-                self._pipelines.update(zip(specs, handles, strict=True))
-        finally:
+    def _begin(self, specs: Mapping[PipelineKey, PipelineSpec]) -> asyncio.Task[None] | None:
+        """Compile in a task of its own, which lives on if who waits for it is cancelled."""
+        if not specs:
+            return None
+        task = asyncio.ensure_future(self._compile(specs))
+        self._compiling.update(dict.fromkeys(specs, task))
+
+        def ended(task: asyncio.Task[None]) -> None:
             for key in specs:
-                if self._compiling.get(key) is compiling:
+                if self._compiling.get(key) is task:
                     del self._compiling[key]
+            # Nobody may be left who would ask for it.
+            if not task.cancelled():
+                task.exception()
+
+        task.add_done_callback(ended)
+        return task
+
+    async def _compile(self, specs: Mapping[PipelineKey, PipelineSpec]) -> None:
+        started, bridge = time.perf_counter(), self.bridge
+        handles = await bridge.create_pipelines(list(specs.values()))
+        tell("pipelines.compiled", {"count": len(specs), "ms": since(started)})
+        if bridge is self.bridge:
+            self._pipelines.update(zip(specs, handles, strict=True))
 
     async def recall_choices(self) -> None:
         """Take up what `Session.autotune` found on an earlier visit, in a browser."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .device import Device
 
 ROWS, N, K, GROUP = 3, 40, 96, 32
+DIFFERENT = 520
 TOLERANCE = 1e-4
 """Of the largest value: a hundred times what float32 loses here."""
 
@@ -57,7 +58,14 @@ TRIALS = (
         ((16, 8192, 512), (33, 8192, 512), (65, 4096, 1024)),
         2e-3,
     ),
-    Trial("integer_dots", INTEGER_DOT, DOT_FEATURES, ((3, 520, 512), (1, 64, 8192)), TOLERANCE),
+    # Sets of two columns and of four, a short row by many lanes and by four, and a long one.
+    Trial(
+        "integer_dots",
+        INTEGER_DOT,
+        DOT_FEATURES,
+        ((3, 520, 512), (1, 64, 8192), (1, 16384, 512), (1, 16384, 1024)),
+        TOLERANCE,
+    ),
 )
 
 _passed: set[str] = set()
@@ -100,9 +108,11 @@ class _ProductGolden:
 
     def __init__(self, m: int, n: int, k: int) -> None:
         rng = np.random.default_rng(2)
-        self._shape = m, k
-        self._codes = rng.integers(0, 1 << 32, (n, k // 8), np.uint32)
-        self._scales = rng.uniform(0.02, 0.2, n * k // GROUP).astype(np.float16)
+        self._shape, self._n = (m, k), n
+        # Of many columns so many differ, and no power of two of them lie between equal ones.
+        differ = min(n, DIFFERENT)
+        self._codes = rng.integers(0, 1 << 32, (differ, k // 8), np.uint32)
+        self._scales = rng.uniform(0.02, 0.2, (differ, k // GROUP)).astype(np.float16)
         powers = 2.0 ** np.linspace(-100, 100, m).round()
         self.inputs = (rng.uniform(-1, 1, (2, m, k)) * powers[:, None]).astype(np.float32)
 
@@ -110,14 +120,17 @@ class _ProductGolden:
         """x . w^T on the device."""
         g = Graph()
         x = g.input("x", self._shape, "float32")
-        weight = g.constant(self._codes), g.constant(self._scales.view(np.uint32))
+        codes = np.resize(self._codes, (self._n, self._codes.shape[1]))
+        scales = np.resize(self._scales, (self._n, self._scales.shape[1])).reshape(-1)
+        weight = g.constant(codes), g.constant(scales.view(np.uint32))
         product = g.call("webgpu_py.linear_q4", x, *weight, "f16", GROUP, None)
         g.output("product", cast(Var, product))
         return g
 
     def expected(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """The same in float64."""
-        return {"product": x.astype(np.float64) @ _values(self._codes, self._scales).T}
+        product = x.astype(np.float64) @ _values(self._codes, self._scales).T
+        return {"product": np.take(product, np.arange(self._n) % len(self._codes), axis=1)}
 
 
 def _values(codes: np.ndarray, scales: np.ndarray) -> np.ndarray:

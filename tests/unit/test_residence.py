@@ -1,6 +1,7 @@
 """Kernels are compiled while constants are on their way; what fails leaves nothing behind."""
 
 import asyncio
+import gc
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import webgpu_py as wg
 from webgpu_py.backends.cpu import CpuBridge
 from webgpu_py.device import Device
-from webgpu_py.errors import NetworkError, OutOfMemory
+from webgpu_py.errors import DeviceLost, NetworkError, OutOfMemory
 from webgpu_py.graph.kernel import load_kernel
 from webgpu_py.graph.plan import PipelineSpec
 from webgpu_py.graph.session import Session
@@ -108,11 +109,66 @@ def test_a_kernel_that_two_ask_for_is_compiled_once_and_again_after_a_failure():
         await asyncio.sleep(0)
         bridge.gate.set()
         failed = await asyncio.gather(*both, return_exceptions=True)
-        assert [type(error) for error in failed] == 2 * [OutOfMemory] and bridge.asked == 1
-        bridge.compile_error = None
+        assert [type(error) for error in failed] == 2 * [OutOfMemory]
+        bridge.compile_error, bridge.asked = None, 0
         one, other = await asyncio.gather(device.pipelines(specs), device.pipelines(specs))
         assert one == other == await device.pipelines(specs)
-        assert one.keys() == specs.keys() and (bridge.asked, bridge.compiled) == (2, 1)
+        assert one.keys() == specs.keys() and (bridge.asked, bridge.compiled) == (1, 1)
+
+    asyncio.run(body())
+
+
+def fills(*widths):
+    made = [PipelineSpec(load_kernel("fill"), (("wg_size", width),)) for width in widths]
+    return {spec.key: spec for spec in made}
+
+
+def test_a_failure_is_only_the_callers_whose_kernels_failed():
+    """Also where the other shares some, or has been cancelled; none is told as never retrieved."""
+
+    class Refusing(Gated):
+        async def create_pipelines(self, specs):
+            made = await super().create_pipelines(specs)
+            if any(s.key in fills(8, 128) for s in specs):
+                raise OutOfMemory("no room for such a width")
+            return made
+
+    async def body():
+        told = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        bridge = Refusing()
+        device = Device(bridge)
+        asked = [fills(8, 16), fills(16, 32), fills(8, 64)]
+        calls = [asyncio.ensure_future(device.pipelines(specs)) for specs in asked]
+        gone = asyncio.ensure_future(device.pipelines(fills(128)))
+        await asyncio.sleep(0)
+        gone.cancel()
+        bridge.gate.set()
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(one) for one in found] == [OutOfMemory, dict, OutOfMemory]
+        assert found[1].keys() == asked[1].keys()
+        del calls, gone, found
+        gc.collect()
+        assert told == [] and device._compiling == {}
+
+    asyncio.run(body())
+
+
+def test_a_restart_while_kernels_compile_is_a_lost_device():
+    async def body():
+        async def reopen():
+            return CpuBridge()
+
+        bridge = Gated()
+        device = Device(bridge, reopen)
+        compiling = asyncio.ensure_future(device.pipelines(fills(16)))
+        await asyncio.sleep(0)
+        bridge.lost = True
+        await device.restart()
+        bridge.gate.set()
+        with pytest.raises(DeviceLost, match="build the session again"):
+            await compiling
+        assert (await device.pipelines(fills(16))).keys() == fills(16).keys()
 
     asyncio.run(body())
 

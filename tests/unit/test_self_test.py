@@ -85,10 +85,14 @@ def test_products_are_tested_row_by_row(when, at, by, text):
 def test_what_is_tried_is_what_the_rule_takes(trial):
     expected = {
         "matrices": [("packed_gemm_int8", rows) for rows in (16, 64, 128)],
-        "integer_dots": [("packed_gemv_dot", width) for width in (64, 1024)],
+        "integer_dots": [
+            ("packed_gemv_dot", lanes, columns)
+            for lanes, columns in ((16, 2), (256, 2), (4, 2), (16, 4))
+        ],
     }
+    told = {"matrices": ("rows",), "integer_dots": ("lanes", "columns")}[trial.what]
     routes = [choose(matrix(k, n), m, LARGE, False, trial.needs) for m, n, k in trial.shapes]
-    found = [(r.kernel, r.constants.get("wg_size", r.rows)) for r in routes]
+    found = [(r.kernel, *(r.constants.get(k, r.rows) for k in told)) for r in routes]
     assert found == expected[trial.what]
     halves = [
         choose(matrix(k, n), m, LARGE, False, trial.needs | {"shader-f16"}).kernel
@@ -106,7 +110,7 @@ ALL = DOT_FEATURES | MATRIX_FEATURES
 
 
 @pytest.mark.parametrize(
-    ("when", "lost", "runs"), [(0, None, 12), (4, MATRICES, 10), (7, INTEGER_DOT, 7)]
+    ("when", "lost", "runs"), [(0, None, 18), (4, MATRICES, 16), (7, INTEGER_DOT, 7)]
 )
 def test_a_device_goes_on_without_what_is_wrong(monkeypatch, when, lost, runs):
     monkeypatch.setattr("webgpu_py.self_test.recall", nothing)

@@ -73,6 +73,10 @@ class TensorRef:
         """Live elements."""
         return self.spec.numel
 
+    def fixed(self, axis: int = 0) -> bool:
+        """Whether the dimensions from `axis` on are as large as they can be."""
+        return self.dims[axis:] == self.max_spec.dims[axis:]
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from ..errors import LimitExceeded
 from .call import Call, Env, TensorRef
@@ -80,6 +82,7 @@ class Lowered:
     once: list[Dispatch] = field(default_factory=list)
     live: list[LiveValue] = field(default_factory=list)
     symint_words: dict[int, int] = field(default_factory=dict)
+    literal_words: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +126,15 @@ class Lowering:
         """Workgroup width: a power of two, at most `wanted` and what the device launches."""
         return self.limits.workgroup_width(wanted)
 
-    def bakes(self, rows: int) -> bool:
+    def bakes(self, rows: int, fixed: bool = True) -> bool:
         """Whether to `bake` a kernel that does little for each of so many rows.
 
         One row is a matter of 2 or 3 us, of which it waits 0.2 for its params (H200). An adapter
-        on the CPU does not wait for them. A kernel that reports faults has its node among them,
-        so that each node has a pipeline of its own.
+        on the CPU does not wait for them. Params that are not `fixed` change from run to run and
+        would have a pipeline compiled for each value. A kernel that reports faults has its node
+        among them, so that each node has one of its own.
         """
-        return rows == 1 and not self.software
+        return rows == 1 and fixed and not self.software
 
     def dispatch(
         self,
@@ -156,7 +160,8 @@ class Lowering:
         if any(f.name == "node" for f in found.fields):
             values["node"] = self._call.index
         grid = self._grid(found.name, groups)
-        if bake:
+        # WGSL writes neither infinity nor NaN.
+        if bake and all(math.isfinite(cast(float, v)) for v in values.values()):
             found, values = baked(found, values, grid), {}
         if 0 in grid:
             raise self._call.error(LimitExceeded, f"{found.name}: grid {grid} has a zero dimension")
@@ -192,7 +197,10 @@ class Lowering:
         if found is not None and isinstance(self._call.graph.values[found], SymInt):
             return self._lowered.symint_words[found]
         value = self._call.int(name)
-        return self.live_value(lambda env: value)
+        words = self._lowered.literal_words
+        if value not in words:
+            words[value] = self.live_value(lambda env: value)
+        return words[value]
 
     def live_value(self, value: LiveValue) -> int:
         """Word in `live` for an integer computed from SymInts and dims at the start of a run."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..graph.call import Call
+from ..graph.call import Call, TensorRef
 from ..graph.dims import ceil_div
 from ..graph.lowering import Lowering, Operand
 from ..graph.operator import Operator, operator
@@ -14,7 +14,7 @@ from ..graph.values import TensorSpec
 
 
 def lower_rms_norm(
-    out: Lowering, x: Operand, weight: Operand, y: Operand, rows: int, width: int, eps: float
+    out: Lowering, x: Operand, weight: TensorRef, y: Operand, rows: int, width: int, eps: float
 ) -> None:
     """Dispatch y = rms_norm(x) for x of rows of `width` elements."""
     # On the CPU rows are enough to occupy every core, and a barrier costs more than it saves.
@@ -25,7 +25,7 @@ def lower_rms_norm(
         {"rows": rows, "width": width, "eps": eps},
         rows,
         {"whole": width % 4 == 0, "wg_size": out.width(lanes)},
-        out.bakes(rows),
+        out.bakes(rows, weight.fixed()),
     )
 
 

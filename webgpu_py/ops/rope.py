@@ -63,18 +63,23 @@ def _dispatch_both(call: Call, out: Lowering, arrangement: int, rotary: int, sta
         "k_heads": k.dims[-2],
         "dim": dim,
         "rotary": rotary,
-        "rows": prod(cos.dims[:-1]),
+        "rows": prod(cos.max_spec.dims[:-1]),
         "start": start,
     }
-    _dispatch(out, bind, params, arrangement)
+    fixed = q.fixed(-2) and k.fixed(-2) and cos.fixed(-1)
+    _dispatch(out, bind, params, arrangement, fixed)
 
 
 def _dispatch(
-    out: Lowering, bind: dict[str, Operand], params: dict[str, int], arrangement: int
+    out: Lowering,
+    bind: dict[str, Operand],
+    params: dict[str, int],
+    arrangement: int,
+    fixed: bool = True,
 ) -> None:
     kernel, width, items = _kernel(out, params, arrangement)
     constants = {"arrangement": arrangement, "wg_size": width}
-    baked = out.bakes(params["count"])
+    baked = out.bakes(params["count"], fixed)
     out.dispatch(kernel, bind, params, ceil_div(items, width), constants, baked)
 
 
@@ -216,7 +221,7 @@ class RopeInterleaved(Operator):
             "k_heads": 0,
             "dim": dim,
             "rotary": dim,
-            "rows": freqs.numel // dim,
+            "rows": freqs.max_spec.numel // dim,
             "start": 0,
         }
         _dispatch(out, bind, params, INTERLEAVED)
