@@ -70,11 +70,13 @@ def _watch_pipelines(device):
         if not under_way:
             started = time.perf_counter()
         under_way += 1
-        handles = await original(device.bridge, specs)
-        under_way -= 1
+        try:
+            handles = await original(device.bridge, specs)
+        finally:
+            under_way -= 1
+            if not under_way:
+                made["ms"] += 1e3 * (time.perf_counter() - started)
         made["count"] += len(specs)
-        if not under_way:
-            made["ms"] += 1e3 * (time.perf_counter() - started)
         return handles
 
     device.bridge.create_pipelines = create
